@@ -1,0 +1,1 @@
+"""The actors of MIRA, and the small engine under them."""

@@ -1,0 +1,1 @@
+"""Model providers: one internal format, translated at the edge. Knows no actor and no database."""

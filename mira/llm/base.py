@@ -1,0 +1,144 @@
+"""The port to model providers: what is asked, what streams back.
+
+One format, after Anthropic's conventions. An adapter translates it at its edge, drops what its
+provider lacks and says so in `Dropped`. Every stream ends with exactly one `Finished`, or raises
+a ProviderError (see mira.errors); a stream that ends early without one is a ProviderOutage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from mira.messages.content import Block, Said
+from mira.messages.tool import ToolDescription
+from mira.messages.turn import Usage
+
+
+class Effort(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class SystemBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the system prompt; `cache` puts a cache mark at its end."""
+
+    text: str
+    cache: bool = False
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a model.
+
+    `messages` alternate user and assistant (tool results under TOOL) and begin with the user.
+    `cache_until` is the number of leading messages after which a cache mark is set (0: none).
+    """
+
+    system: tuple[SystemBlock, ...]
+    messages: tuple[Said, ...]
+    tools: tuple[ToolDescription, ...] = ()
+    max_output_tokens: int = 8192
+    effort: Effort | None = None
+    thinking: bool = False
+    cache_until: int = 0
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class ThinkingDelta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class ToolCalling(msgspec.Struct, frozen=True):
+    """A tool call has begun to stream; its arguments come whole in Finished."""
+
+    call_id: str
+    name: str
+
+
+class Switched(msgspec.Struct, frozen=True):
+    """The routing gave up on one model and goes on with another; all deltas before are void."""
+
+    source: str
+    target: str
+    reason: str
+
+
+class Retrying(msgspec.Struct, frozen=True):
+    """The call failed and is made again after `delay` seconds; all deltas before are void."""
+
+    source: str
+    reason: str
+    delay: float
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """The provider lacks something of the request: it was left out. `what` names it."""
+
+    what: str
+
+
+class StopReason(StrEnum):
+    END = "end"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+    REFUSAL = "refusal"
+    OTHER = "other"
+
+
+class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One physical call of a provider, failed ones included, for the books."""
+
+    provider: str
+    model: str
+    usage: Usage
+    #: Milliseconds from the call to the first event and to the end; None if there was none.
+    first_event_ms: float | None
+    total_ms: float
+    #: None if it succeeded, else the error's code.
+    error: str | None = None
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a stream: the whole answer, block for block, fit to be sent back as it is."""
+
+    blocks: tuple[Block, ...]
+    stop: StopReason
+    usage: Usage
+    provider: str
+    model: str
+    calls: tuple[CallRecord, ...] = ()
+
+
+StreamItem = TextDelta | ThinkingDelta | ToolCalling | Switched | Retrying | Dropped | Finished
+
+
+class Provider(Protocol):
+    """A model that can be talked to. `name` is `provider:model`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def window(self) -> int:
+        """Tokens of input and output together that the model can hold."""
+        ...
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[StreamItem]]:
+        """Make one call. Leaving the context early closes the connection at once."""
+        ...
+
+    async def probe(self) -> None:
+        """See whether the provider answers, as cheaply as it can. Raises ProviderError."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections. Idempotent."""
+        ...

@@ -1,0 +1,1 @@
+"""Values that travel: immutable, typed, and knowing nothing of the rest of MIRA."""

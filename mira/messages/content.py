@@ -1,0 +1,99 @@
+"""Content blocks: the one internal format of what is said, after Anthropic's conventions.
+
+A message of a conversation is a role and a tuple of blocks. Stored as JSON with the block's
+kind in `type`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from uuid import UUID
+
+import msgspec
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    """Words."""
+
+    text: str
+
+
+class Thinking(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="thinking"):
+    """A model's reasoning. `signature` goes back to its provider byte for byte, with its text."""
+
+    text: str
+    signature: str = ""
+    #: `provider:model` that produced it: it is sent back to no other.
+    source: str = ""
+
+
+class RedactedThinking(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="redacted_thinking"
+):
+    """Reasoning that the provider keeps sealed; `data` goes back byte for byte."""
+
+    data: str
+    source: str = ""
+
+
+class ToolUse(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="tool_use"):
+    """A call that the model asks for. `arguments` is JSON text of an object, as parsed."""
+
+    call_id: str
+    name: str
+    arguments: str = "{}"
+
+
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
+    """What came of a call: exactly one for every ToolUse."""
+
+    call_id: str
+    text: str
+    is_error: bool = False
+
+
+Block = Text | Thinking | RedactedThinking | ToolUse | ToolResult
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of the conversation as prompts see it."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+
+
+class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """One message as it stands in the history. Order is (turn_seq, position)."""
+
+    id: UUID
+    turn_id: UUID
+    turn_seq: int
+    position: int
+    role: Role
+    blocks: tuple[Block, ...]
+    state: str = "complete"
+
+
+def plain_text(blocks: tuple[Block, ...]) -> str:
+    """The words of `blocks`, without reasoning and tools, joined as they stand."""
+    return "".join(b.text for b in blocks if isinstance(b, Text))
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(tuple[Block, ...])
+
+
+def encode_blocks(blocks: tuple[Block, ...]) -> str:
+    """JSON text of `blocks`, for a jsonb column."""
+    return _encoder.encode(blocks).decode()
+
+
+def decode_blocks(raw: str | bytes) -> tuple[Block, ...]:
+    """Read what `encode_blocks` wrote. Raises msgspec.ValidationError on anything else."""
+    return _decoder.decode(raw)

@@ -1,0 +1,1 @@
+"""Composition of prompts: pure, from gathered inputs. Knows no provider and no database."""

@@ -1,0 +1,1 @@
+"""Where secrets are kept: the local key store, or Vault."""

@@ -1,0 +1,1 @@
+"""What a fresh machine lacks: PostgreSQL and Valkey of its own, supervised."""

@@ -1,0 +1,1 @@
+"""HTTP and WebSocket: input checked, answers shaped, nothing decided."""
