@@ -1,0 +1,192 @@
+-- The life of a turn: each step is one call, so that it costs one round trip.
+-- All run as the caller, under row-level security.
+
+-- True if this server and this activation are still the ones that may write.
+-- Holds the conversation against a newer activation until the transaction ends.
+create or replace function may_write(p_user uuid, p_epoch bigint, p_generation bigint)
+returns boolean language plpgsql as $$
+begin
+  perform 1 from conversations c, house h
+    where c.user_id = p_user and c.epoch = p_epoch and h.generation = p_generation
+    for share of c;
+  return found;
+end $$;
+
+-- Accept a message: the turn, the words, the use-day and the wake-up of the door, or nothing.
+-- outcome: accepted, duplicate (the turn that stands), conflict (other words under this
+-- request_id), full, stale (an older server), unknown (no such conversation).
+create or replace function accept_turn(
+  p_user uuid, p_turn uuid, p_message uuid, p_request_id text, p_digest bytea, p_content jsonb,
+  p_at timestamptz, p_limit integer, p_wake jsonb, p_generation bigint,
+  out outcome text, out turn uuid, out seq bigint, out state text,
+  out outbox_id bigint, out outbox_version integer
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  v_conversation conversations;
+  v_old turns;
+  v_today date;
+  v_use_day integer;
+begin
+  select * into v_conversation from conversations c where c.user_id = p_user for update;
+  if not found then outcome := 'unknown'; return; end if;
+  select * into v_old from turns t where t.user_id = p_user and t.request_id = p_request_id;
+  if found then
+    outcome := case when v_old.request_digest = p_digest then 'duplicate' else 'conflict' end;
+    turn := v_old.id; seq := v_old.seq; state := v_old.state;
+    return;
+  end if;
+  if not exists (select 1 from house h where h.generation = p_generation) then
+    outcome := 'stale'; return;
+  end if;
+  if (select count(*) from turns t where t.user_id = p_user
+        and t.state in ('received', 'running') and t.state = 'received') >= p_limit then
+    outcome := 'full'; return;
+  end if;
+
+  -- The user's own calendar decides, and only forward: a journey west repeats no day.
+  select (p_at at time zone u.timezone)::date into v_today from users u where u.id = p_user;
+  if v_conversation.last_use_date is null or v_today > v_conversation.last_use_date then
+    v_use_day := v_conversation.use_days + 1;
+  end if;
+
+  outcome := 'accepted'; turn := p_turn; seq := v_conversation.next_seq; state := 'received';
+  update conversations c
+    set next_seq = c.next_seq + 1,
+        use_days = coalesce(v_use_day, c.use_days),
+        last_use_date = case when v_use_day is null then c.last_use_date else v_today end
+    where c.user_id = p_user;
+  insert into turns (id, user_id, seq, request_id, request_digest, state, use_day, accepted_at)
+    values (p_turn, p_user, seq, p_request_id, p_digest, 'received', v_use_day, p_at);
+  insert into messages (id, user_id, turn_id, turn_seq, position, role, content, created_at)
+    values (p_message, p_user, p_turn, seq, 0, 'user', p_content, p_at);
+  if v_use_day is not null then
+    insert into use_days (user_id, local_date, ordinal, turn_id)
+      values (p_user, v_today, v_use_day, p_turn);
+  end if;
+  select w.id, w.version into outbox_id, outbox_version from wake_door(p_user, p_wake, p_at) w;
+end $$;
+
+-- Write the one wake-up of a conversation's door, or make the one that stands newer.
+create or replace function wake_door(
+  p_user uuid, p_wake jsonb, p_at timestamptz, out id bigint, out version integer
+) language sql as $$
+  insert into outbox as o (user_id, kind, address, lane, key, payload, due_at, created_at)
+    values (p_user, 'continuum', p_user::text, 'turns', 'turns', p_wake, p_at, p_at)
+  on conflict (kind, address, lane, key) where key is not null
+    do update set version = o.version + 1, payload = excluded.payload, due_at = excluded.due_at,
+                  attempts = 0, last_error = null
+  returning o.id, o.version
+$$;
+
+-- The door wakes: take over the conversation. Older activations can write no more.
+create or replace function activate_conversation(p_user uuid, p_generation bigint)
+returns bigint language sql as $$
+  update conversations c set epoch = c.epoch + 1
+    where c.user_id = p_user and exists (select 1 from house h where h.generation = p_generation)
+    returning c.epoch
+$$;
+
+-- Take the oldest waiting turn: running from here, in the open segment or a new one.
+-- outcome: taken, cancelled (it was cancelled while it waited; it is final now), none, stale.
+create or replace function take_turn(
+  p_user uuid, p_epoch bigint, p_generation bigint, p_new_segment uuid, p_at timestamptz,
+  out outcome text, out turn uuid, out seq bigint, out attempt integer, out origin text,
+  out request_id text, out accepted_at timestamptz, out use_day integer, out content jsonb,
+  out segment uuid, out segment_opened boolean, out checkpoint_seq bigint
+) language plpgsql as $$
+#variable_conflict use_column
+declare v_turn turns;
+begin
+  if not may_write(p_user, p_epoch, p_generation) then outcome := 'stale'; return; end if;
+  select * into v_turn from turns t
+    where t.user_id = p_user and t.state in ('received', 'running') and t.state = 'received'
+    order by t.seq limit 1 for update;
+  if not found then outcome := 'none'; return; end if;
+  turn := v_turn.id; seq := v_turn.seq; origin := v_turn.origin;
+  request_id := v_turn.request_id; accepted_at := v_turn.accepted_at; use_day := v_turn.use_day;
+  checkpoint_seq := v_turn.checkpoint_seq;
+
+  if v_turn.cancel_requested_at is not null then
+    outcome := 'cancelled'; attempt := v_turn.attempt;
+    update turns t set state = 'cancelled', finished_at = p_at where t.id = v_turn.id;
+    return;
+  end if;
+
+  outcome := 'taken'; attempt := v_turn.attempt + 1;
+  select s.id into segment from segments s
+    where s.user_id = p_user and s.state in ('active', 'paused');
+  segment_opened := not found;
+  if segment_opened then
+    segment := p_new_segment;
+    insert into segments (id, user_id, state, opened_at, last_message_at)
+      values (segment, p_user, 'active', v_turn.accepted_at, v_turn.accepted_at);
+  else
+    update segments s set state = 'active', last_message_at = greatest(s.last_message_at, v_turn.accepted_at)
+      where s.id = segment;
+  end if;
+  update turns t set state = 'running', attempt = t.attempt + 1, segment_id = segment,
+      started_at = p_at, checkpoint_text = ''
+    where t.id = v_turn.id;
+  select m.content into content from messages m
+    where m.user_id = p_user and m.turn_seq = v_turn.seq and m.attempt = 0 and m.position = 0;
+end $$;
+
+-- Close a running turn with everything that belongs to it. The first writer wins: returns the
+-- state in which the turn stands (p_state if this call closed it), or null if stale.
+create or replace function close_turn(
+  p_user uuid, p_epoch bigint, p_generation bigint, p_turn uuid, p_attempt integer,
+  p_state text, p_at timestamptz, p_messages jsonb, p_calls jsonb, p_provider text, p_model text,
+  p_usage jsonb, p_timings jsonb, p_error_code text, p_error_detail text
+) returns text language plpgsql as $$
+declare v_seq bigint; v_state text;
+begin
+  if not may_write(p_user, p_epoch, p_generation) then return null; end if;
+  update turns t
+    set state = p_state, finished_at = p_at, provider = p_provider, model = p_model,
+        usage = p_usage, timings = p_timings, error_code = p_error_code,
+        error_detail = p_error_detail
+    where t.id = p_turn and t.user_id = p_user and t.state = 'running' and t.attempt = p_attempt
+    returning t.seq into v_seq;
+  if not found then
+    select t.state into v_state from turns t where t.id = p_turn and t.user_id = p_user;
+    return v_state;
+  end if;
+  insert into messages (id, user_id, turn_id, turn_seq, attempt, position, role, content, state, created_at)
+    select m.id, p_user, p_turn, v_seq, p_attempt, m.position, m.role, m.content, m.state, p_at
+    from jsonb_to_recordset(p_messages)
+      as m(id uuid, position integer, role text, content jsonb, state text);
+  perform record_calls(p_user, p_turn, p_at, p_calls);
+  return p_state;
+end $$;
+
+create or replace function record_calls(p_user uuid, p_turn uuid, p_at timestamptz, p_calls jsonb)
+returns void language sql as $$
+  insert into model_calls (id, user_id, turn_id, purpose, provider, model, input_tokens,
+      output_tokens, cache_read_tokens, cache_write_tokens, reported, first_event_ms, total_ms,
+      error, at)
+    select c.id, p_user, p_turn, c.purpose, c.provider, c.model, c.input_tokens, c.output_tokens,
+      c.cache_read_tokens, c.cache_write_tokens, c.reported, c.first_event_ms, c.total_ms,
+      c.error, p_at
+    from jsonb_to_recordset(p_calls) as c(id uuid, purpose text, provider text, model text,
+      input_tokens bigint, output_tokens bigint, cache_read_tokens bigint,
+      cache_write_tokens bigint, reported boolean, first_event_ms double precision,
+      total_ms double precision, error text)
+$$;
+
+-- The handlers of a closing event are through. If no other turn waits, the wake-up that brought
+-- the door here is done; returns whether it is. A wake-up renewed since then (a higher version)
+-- stays, and is delivered again.
+create or replace function settle_turn(
+  p_user uuid, p_turn uuid, p_at timestamptz, p_outbox bigint, p_version integer
+) returns boolean language plpgsql as $$
+begin
+  update turns t set settled_at = p_at
+    where t.id = p_turn and t.user_id = p_user and t.settled_at is null;
+  if exists (select 1 from turns t where t.user_id = p_user
+               and t.state in ('received', 'running') and t.state = 'received') then
+    return false;
+  end if;
+  delete from outbox o where o.id = p_outbox and o.version = p_version;
+  return found;
+end $$;
