@@ -69,7 +69,8 @@ create table turns (
   -- When the handlers of its closing event were through.
   settled_at           timestamptz,
   -- What a client may have seen of the running attempt, written now and then off the path.
-  checkpoint_seq       bigint not null default 0,
+  -- (checkpoint_attempt = attempt: this very attempt has been seen.)
+  checkpoint_attempt   integer not null default 0,
   checkpoint_text      text not null default '',
   provider             text,
   model                text,
@@ -227,6 +228,16 @@ create table sessions (
   expires_at  timestamptz not null
 );
 create index sessions_expiry on sessions (expires_at);
+
+-- Two users that nobody is: at each start the program proves on them that one cannot see the other.
+insert into users (id, name, created_at) values
+  ('00000000-0000-0000-0000-00000000000a', 'canary-a', 'epoch'),
+  ('00000000-0000-0000-0000-00000000000b', 'canary-b', 'epoch');
+insert into segments (id, user_id, state, opened_at, last_message_at, collapsed_at) values
+  ('00000000-0000-0000-0000-0000000000aa', '00000000-0000-0000-0000-00000000000a', 'collapsed',
+   'epoch', 'epoch', 'epoch'),
+  ('00000000-0000-0000-0000-0000000000bb', '00000000-0000-0000-0000-00000000000b', 'collapsed',
+   'epoch', 'epoch', 'epoch');
 
 -- Row-level security: forced, so that even the owner is bound by it where it is no superuser.
 do $$

@@ -93,7 +93,7 @@ create or replace function take_turn(
   p_user uuid, p_epoch bigint, p_generation bigint, p_new_segment uuid, p_at timestamptz,
   out outcome text, out turn uuid, out seq bigint, out attempt integer, out origin text,
   out request_id text, out accepted_at timestamptz, out use_day integer, out content jsonb,
-  out segment uuid, out segment_opened boolean, out checkpoint_seq bigint
+  out segment uuid, out segment_opened boolean
 ) language plpgsql as $$
 #variable_conflict use_column
 declare v_turn turns;
@@ -105,7 +105,6 @@ begin
   if not found then outcome := 'none'; return; end if;
   turn := v_turn.id; seq := v_turn.seq; origin := v_turn.origin;
   request_id := v_turn.request_id; accepted_at := v_turn.accepted_at; use_day := v_turn.use_day;
-  checkpoint_seq := v_turn.checkpoint_seq;
 
   if v_turn.cancel_requested_at is not null then
     outcome := 'cancelled'; attempt := v_turn.attempt;
@@ -189,4 +188,66 @@ begin
   end if;
   delete from outbox o where o.id = p_outbox and o.version = p_version;
   return found;
+end $$;
+
+-- The user wants a turn stopped. A waiting one is skipped when the door comes to it; a final one
+-- stays as it is. Returns the state in which it stands, or null if there is no such turn.
+create or replace function request_cancel(p_user uuid, p_turn uuid, p_at timestamptz)
+returns text language sql as $$
+  update turns t
+    set cancel_requested_at = case when t.state in ('received', 'running')
+                                   then coalesce(t.cancel_requested_at, p_at)
+                                   else t.cancel_requested_at end
+    where t.id = p_turn and t.user_id = p_user
+    returning t.state
+$$;
+
+-- Put the newest turn back in line, if it ended without an answer and touched nothing outside.
+-- outcome: accepted, missing, refused (with the reason), stale.
+create or replace function retry_turn(
+  p_user uuid, p_turn uuid, p_at timestamptz, p_wake jsonb, p_generation bigint,
+  out outcome text, out reason text, out seq bigint, out request_id text,
+  out outbox_id bigint, out outbox_version integer
+) language plpgsql as $$
+#variable_conflict use_column
+declare v_turn turns; v_next bigint;
+begin
+  select c.next_seq into v_next from conversations c where c.user_id = p_user for update;
+  select * into v_turn from turns t where t.id = p_turn and t.user_id = p_user for update;
+  if not found then outcome := 'missing'; return; end if;
+  if not exists (select 1 from house h where h.generation = p_generation) then
+    outcome := 'stale'; return;
+  end if;
+  outcome := 'refused';
+  if v_turn.seq <> v_next - 1 then reason := 'not the newest turn'; return; end if;
+  if v_turn.state not in ('failed', 'cancelled', 'interrupted') then
+    reason := 'the turn is ' || v_turn.state; return;
+  end if;
+  if exists (select 1 from effects e where e.turn_id = p_turn) then
+    reason := 'it has changed something outside, which must not happen twice'; return;
+  end if;
+  update turns t set state = 'received', cancel_requested_at = null, settled_at = null,
+      finished_at = null, error_code = null, error_detail = null
+    where t.id = p_turn;
+  outcome := 'accepted'; seq := v_turn.seq; request_id := v_turn.request_id;
+  select w.id, w.version into outbox_id, outbox_version from wake_door(p_user, p_wake, p_at) w;
+end $$;
+
+-- A turn that the server itself begins when the user has decided on a pending action: no words of
+-- the user, no use-day. Its request_id names the action, so that it begins once.
+create or replace function begin_follow_up(
+  p_user uuid, p_epoch bigint, p_generation bigint, p_turn uuid, p_action uuid, p_state text,
+  p_result text, p_at timestamptz
+) returns boolean language plpgsql as $$
+declare v_seq bigint;
+begin
+  if not may_write(p_user, p_epoch, p_generation) then return null; end if;
+  update pending_actions a set state = p_state, result = p_result, follow_up = p_turn
+    where a.id = p_action and a.user_id = p_user and a.follow_up is null;
+  if not found then return false; end if;
+  update conversations c set next_seq = c.next_seq + 1 where c.user_id = p_user
+    returning c.next_seq - 1 into v_seq;
+  insert into turns (id, user_id, seq, request_id, request_digest, origin, state, accepted_at)
+    values (p_turn, p_user, v_seq, 'action:' || p_action, '', 'action', 'received', p_at);
+  return true;
 end $$;

@@ -1,0 +1,141 @@
+"""Bring a database to the program's schema: forward only, under a lock, checked by checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import asyncpg
+
+from mira.errors import DatabaseUnavailable, StartupRefused
+from mira.store.database import Connect, is_away
+from mira.store.roles import Passwords, ensure_roles
+from mira.telemetry import logger
+
+log = logger("migrate")
+
+SCHEMA = Path(__file__).resolve().parents[2] / "schema"
+#: Advisory lock under which one process at a time changes the schema.
+_LOCK = 0x4D495241_01
+_NAME = re.compile(r"^(\d{4})_([a-z0-9_]+)\.sql$")
+
+_BOOK = """
+create table if not exists schema_migrations (
+  serial integer primary key, name text not null, checksum text not null,
+  applied_at timestamptz not null);
+create table if not exists schema_functions (
+  name text primary key, checksum text not null, applied_at timestamptz not null);
+"""
+
+
+@dataclass(frozen=True)
+class Migration:
+    serial: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+def migrations(folder: Path = SCHEMA) -> list[Migration]:
+    """The migrations in `folder`, by serial. Raises ValueError on a gap or a repeated serial."""
+    found = []
+    for path in sorted(folder.glob("*.sql")):
+        match = _NAME.match(path.name)
+        if match is None:
+            raise ValueError(f"{path.name} is not named NNNN_name.sql")
+        found.append(Migration(int(match[1]), match[2], path.read_text()))
+    if [m.serial for m in found] != list(range(1, len(found) + 1)):
+        raise ValueError("serials of migrations must run from 1 without a gap")
+    return found
+
+
+async def migrate(
+    owner: Connect, passwords: Passwords | None, now: datetime, folder: Path = SCHEMA
+) -> int:
+    """Apply what is missing; return how many files were applied (0: nothing changed).
+
+    `passwords` keeps those of the two roles where the server asks for one; None where it does not.
+    Raises StartupRefused if the database is newer than the program, if an applied file has been
+    changed, or if a role is missing and cannot be made; DatabaseUnavailable if there is no server.
+    """
+    try:
+        connection = await asyncpg.connect(**owner, timeout=10)
+    except Exception as error:
+        if is_away(error):
+            raise DatabaseUnavailable("The database cannot be reached.") from error
+        if isinstance(error, asyncpg.PostgresError):
+            raise StartupRefused(
+                f"The database refuses the connection ({type(error).__name__}).",
+                "Check user, password and database name in MIRA_DATABASE_URL.",
+            ) from error
+        raise
+    try:
+        await connection.execute("select pg_advisory_lock($1)", _LOCK)
+        await ensure_roles(connection, passwords)
+        return await _apply(connection, folder, now)
+    finally:
+        await connection.close(timeout=5)
+
+
+async def _apply(connection: asyncpg.Connection[asyncpg.Record], folder: Path, now: datetime) -> int:
+    await connection.execute("set client_min_messages = warning")
+    await connection.execute(_BOOK)
+    known = {m.serial: m for m in migrations(folder)}
+    done = {
+        row["serial"]: row for row in await connection.fetch("select * from schema_migrations")
+    }
+    newest = max(done, default=0)
+    if newest > len(known):
+        raise StartupRefused(
+            f"The database is newer than this program (schema {newest}, program {len(known)}).",
+            "Update the program, or restore a backup made with this version.",
+        )
+    applied = 0
+    for serial, row in done.items():
+        if row["checksum"] != known[serial].checksum:
+            raise StartupRefused(
+                f"Migration {serial:04d} was changed after it had been applied.",
+                "Restore the file as it was released; write a new migration for a change.",
+            )
+    for serial in sorted(known.keys() - done.keys()):
+        step = known[serial]
+        async with connection.transaction():
+            await connection.execute(step.sql)
+            await connection.execute(
+                "insert into schema_migrations values ($1, $2, $3, $4)",
+                serial, step.name, step.checksum, now,
+            )  # fmt: skip
+        log.info("migration_applied", serial=serial, name=step.name)
+        applied += 1
+    return applied + await _functions(connection, folder, now)
+
+
+async def _functions(
+    connection: asyncpg.Connection[asyncpg.Record], folder: Path, now: datetime
+) -> int:
+    done = dict(
+        (row["name"], row["checksum"])
+        for row in await connection.fetch("select name, checksum from schema_functions")
+    )
+    applied = 0
+    for path in sorted((folder / "functions").glob("*.sql")):
+        sql = path.read_text()
+        checksum = hashlib.sha256(sql.encode()).hexdigest()
+        if done.get(path.name) == checksum:
+            continue
+        async with connection.transaction():
+            await connection.execute(sql)
+            await connection.execute(
+                "insert into schema_functions values ($1, $2, $3) on conflict (name) "
+                "do update set checksum = excluded.checksum, applied_at = excluded.applied_at",
+                path.name, checksum, now,
+            )  # fmt: skip
+        log.info("functions_applied", name=path.name)
+        applied += 1
+    return applied
