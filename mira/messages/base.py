@@ -7,6 +7,7 @@ so that a message can be written down and read back without loss.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import ClassVar
 
 import msgspec
@@ -35,3 +36,37 @@ class Address(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.key}"
+
+
+class DurableMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message to be written down with its cause and delivered until it is done.
+
+    Order holds within (`to`, `lane`). `at` (aware) is the earliest time; None means at once. An
+    undone message with the same (`to`, `lane`, `key`) is replaced.
+    """
+
+    to: Address
+    message: Message
+    at: datetime | None = None
+    lane: str
+    key: str | None = None
+
+
+class DurableRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A durable message as it stands in the outbox. `version` rises when it is replaced."""
+
+    id: int
+    version: int
+    to: Address
+    lane: str
+    key: str | None
+    message: Message
+    attempts: int
+    due_at: datetime
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of writing one: its row, and whether it is the first undone one of its lane."""
+
+    row: DurableRow
+    head: bool

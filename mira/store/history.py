@@ -1,0 +1,84 @@
+"""The history: every message of the one conversation, in the order (turn, position)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from mira.messages.content import Block, Role, decode_blocks
+from mira.store.database import Tx
+
+
+class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored message. `state` is complete, cancelled or interrupted."""
+
+    id: UUID
+    turn_id: UUID
+    turn_seq: int
+    position: int
+    role: Role
+    blocks: tuple[Block, ...]
+    state: str
+    created_at: datetime
+
+
+# The user's words (attempt 0) and the latest attempt of each turn.
+_SELECT = """
+select m.id, m.turn_id, m.turn_seq, m.position, m.role, m.content, m.state, m.created_at
+from messages m join turns t on t.id = m.turn_id
+where m.user_id = $1 and (m.attempt = 0 or m.attempt = t.attempt)
+"""
+
+
+async def page(
+    tx: Tx, user_id: UUID, *, before: tuple[int, int] | None, limit: int
+) -> list[HistoryMessage]:
+    """At most `limit` messages before (turn_seq, position), newest first."""
+    turn_seq, position = before or (2**63 - 1, 0)
+    rows = await tx.fetch(
+        _SELECT + "and (m.turn_seq, m.position) < ($2, $3) "
+        "order by m.turn_seq desc, m.attempt desc, m.position desc limit $4",
+        user_id, turn_seq, position, limit,
+    )  # fmt: skip
+    return [_message(row) for row in rows]
+
+
+async def recent(
+    tx: Tx, user_id: UUID, *, before_seq: int, characters: int, turns: int
+) -> list[HistoryMessage]:
+    """The newest whole turns with seq < `before_seq`, oldest message first.
+
+    At most `turns` of them, and of those so many as fit `characters` of stored content; the newest
+    one always. Turns that have not ended are left out. Reads no further back than `turns`.
+    """
+    rows = await tx.fetch(
+        "with sized as (select t.seq, sum(length(m.content::text)) as size "
+        "  from (select id, seq, attempt from turns where user_id = $1 and seq < $2 "
+        "          and state in ('complete', 'cancelled', 'interrupted', 'failed') "
+        "          order by seq desc limit $4) t "
+        "  join messages m on m.user_id = $1 and m.turn_seq = t.seq "
+        "    and (m.attempt = 0 or m.attempt = t.attempt) group by t.seq), "
+        "kept as (select seq from (select seq, size, "
+        "    sum(size) over (order by seq desc) as total, "
+        "    row_number() over (order by seq desc) as nth from sized) s "
+        "  where total <= $3 or nth = 1) "
+        "select * from (" + _SELECT + ") h where turn_seq in (select seq from kept) "
+        "order by turn_seq, position",
+        user_id, before_seq, characters, turns,
+    )  # fmt: skip
+    return [_message(row) for row in rows]
+
+
+async def of_turn(tx: Tx, user_id: UUID, turn_id: UUID) -> list[HistoryMessage]:
+    """One turn's messages in order."""
+    rows = await tx.fetch(_SELECT + "and m.turn_id = $2 order by m.position", user_id, turn_id)
+    return [_message(row) for row in rows]
+
+
+def _message(row: object) -> HistoryMessage:
+    fields = dict(row)  # type: ignore[call-overload]
+    fields["blocks"] = decode_blocks(fields.pop("content"))
+    fields["role"] = Role(fields["role"])
+    return HistoryMessage(**fields)

@@ -1,0 +1,389 @@
+"""Turns: accepted, taken, checkpointed, closed, settled; and what is waiting.
+
+Every function works in the caller's transaction of the turn's user. The steps themselves are
+functions of the database (schema/functions/turns.sql).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from mira.errors import Conflict, NotFound, RateLimited, StaleEpoch
+from mira.messages.content import Block, Role, decode_blocks, encode_blocks
+from mira.messages.turn import TakeTurns, Timings, TurnState, Usage
+from mira.messages.wire import PendingAction, QueuedTurn, encode_durable
+from mira.store.database import Tx
+
+#: Lane and key of a door's wake-up (as written by wake_door).
+WAKE_LANE = "turns"
+
+
+class AcceptedTurn(msgspec.Struct, frozen=True, kw_only=True):
+    turn_id: UUID
+    seq: int
+    state: TurnState
+    duplicate: bool
+    #: The wake-up's row in the outbox; None for a duplicate.
+    wake: tuple[int, int] | None
+
+
+class Fence(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may write to a conversation: this activation of this server."""
+
+    epoch: int
+    generation: int
+
+
+class TakenTurn(msgspec.Struct, frozen=True, kw_only=True):
+    turn_id: UUID
+    seq: int
+    attempt: int
+    origin: str
+    request_id: str
+    accepted_at: datetime
+    use_day: int | None
+    blocks: tuple[Block, ...]
+    segment_id: UUID
+    segment_opened: bool
+
+
+class SkippedTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """It was cancelled while it waited, and is final."""
+
+    turn_id: UUID
+    seq: int
+    attempt: int
+
+
+class NewMessage(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    position: int
+    role: Role
+    blocks: tuple[Block, ...]
+    state: str = "complete"
+
+
+class NewCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A physical call of a provider, for the books; see model_calls."""
+
+    id: UUID
+    purpose: str
+    provider: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reported: bool
+    first_event_ms: float | None
+    total_ms: float
+    error: str | None
+
+
+class Closing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn ends, with all that is written with it."""
+
+    turn_id: UUID
+    attempt: int
+    state: TurnState
+    messages: tuple[NewMessage, ...] = ()
+    calls: tuple[NewCall, ...] = ()
+    provider: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    timings: Timings | None = None
+    error_code: str | None = None
+    error_detail: str | None = None
+
+
+class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn as it stands."""
+
+    id: UUID
+    seq: int
+    request_id: str
+    origin: str
+    state: TurnState
+    attempt: int
+    segment_id: UUID | None
+    accepted_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    settled_at: datetime | None
+    cancel_requested_at: datetime | None
+    checkpoint_text: str
+    provider: str | None
+    model: str | None
+    usage: Usage | None
+    timings: Timings | None
+    error_code: str | None
+    error_detail: str | None
+
+
+async def accept(
+    tx: Tx,
+    user_id: UUID,
+    *,
+    turn_id: UUID,
+    message_id: UUID,
+    request_id: str,
+    digest: bytes,
+    blocks: tuple[Block, ...],
+    at: datetime,
+    limit: int,
+    generation: int,
+) -> AcceptedTurn:
+    """Store a message and its turn, or find the one that stands under this request_id.
+
+    Raises Conflict (other words under it), RateLimited (`limit` turns wait), NotFound (no such
+    user), StaleEpoch (another server has taken over).
+    """
+    row = await tx.row(
+        "select * from accept_turn($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9::jsonb, $10)",
+        user_id, turn_id, message_id, request_id, digest, encode_blocks(blocks), at, limit,
+        encode_durable(TakeTurns(at=at)), generation,
+    )  # fmt: skip
+    assert row is not None
+    match row["outcome"]:
+        case "accepted" | "duplicate" as outcome:
+            fresh = outcome == "accepted"
+            return AcceptedTurn(
+                turn_id=row["turn"],
+                seq=row["seq"],
+                state=TurnState(row["state"]),
+                duplicate=not fresh,
+                wake=(row["outbox_id"], row["outbox_version"]) if fresh else None,
+            )
+        case "conflict":
+            raise Conflict("This request_id was already used for another message.")
+        case "full":
+            raise RateLimited(f"{limit} messages are waiting already.", retry_after=5.0)
+        case "stale":
+            raise StaleEpoch("Another server has taken over this database.")
+        case _:
+            raise NotFound("There is no such conversation.")
+
+
+async def retry(
+    tx: Tx, user_id: UUID, turn_id: UUID, at: datetime, generation: int
+) -> AcceptedTurn:
+    """Put the newest turn back in line. Raises NotFound, Conflict with the reason, StaleEpoch."""
+    row = await tx.row(
+        "select * from retry_turn($1, $2, $3, $4::jsonb, $5)",
+        user_id, turn_id, at, encode_durable(TakeTurns(at=at)), generation,
+    )  # fmt: skip
+    assert row is not None
+    match row["outcome"]:
+        case "accepted":
+            return AcceptedTurn(
+                turn_id=turn_id,
+                seq=row["seq"],
+                state=TurnState.RECEIVED,
+                duplicate=False,
+                wake=(row["outbox_id"], row["outbox_version"]),
+            )
+        case "missing":
+            raise NotFound("There is no such turn.")
+        case "stale":
+            raise StaleEpoch("Another server has taken over this database.")
+        case _:
+            raise Conflict(f"This turn cannot be tried again: {row['reason']}.")
+
+
+async def request_cancel(tx: Tx, user_id: UUID, turn_id: UUID, at: datetime) -> TurnState:
+    """Note that the user wants it stopped; return where it stands. Raises NotFound."""
+    state = await tx.value("select request_cancel($1, $2, $3)", user_id, turn_id, at)
+    if state is None:
+        raise NotFound("There is no such turn.")
+    return TurnState(state)
+
+
+async def activate(tx: Tx, user_id: UUID, generation: int) -> Fence:
+    """Take the conversation over from any earlier activation. Raises StaleEpoch."""
+    epoch = await tx.value("select activate_conversation($1, $2)", user_id, generation)
+    if epoch is None:
+        raise StaleEpoch("Another server has taken over this database.")
+    return Fence(epoch=epoch, generation=generation)
+
+
+async def take(
+    tx: Tx, user_id: UUID, fence: Fence, new_segment: UUID, at: datetime
+) -> TakenTurn | SkippedTurn | None:
+    """The next waiting turn, running from now; None if none waits. Raises StaleEpoch."""
+    row = await tx.row(
+        "select * from take_turn($1, $2, $3, $4, $5)",
+        user_id, fence.epoch, fence.generation, new_segment, at,
+    )  # fmt: skip
+    assert row is not None
+    match row["outcome"]:
+        case "none":
+            return None
+        case "stale":
+            raise StaleEpoch("Another activation has taken over this conversation.")
+        case "cancelled":
+            return SkippedTurn(turn_id=row["turn"], seq=row["seq"], attempt=row["attempt"])
+    return TakenTurn(
+        turn_id=row["turn"],
+        seq=row["seq"],
+        attempt=row["attempt"],
+        origin=row["origin"],
+        request_id=row["request_id"],
+        accepted_at=row["accepted_at"],
+        use_day=row["use_day"],
+        blocks=decode_blocks(row["content"]) if row["content"] else (),
+        segment_id=row["segment"],
+        segment_opened=row["segment_opened"],
+    )
+
+
+async def close(tx: Tx, user_id: UUID, fence: Fence, closing: Closing, at: datetime) -> TurnState:
+    """End a running turn; the first writer wins. Returns the state in which it stands now.
+
+    Raises StaleEpoch if another activation or server has taken over; nothing is written then.
+    """
+    state = await tx.value(
+        "select close_turn($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10, $11, "
+        "$12::jsonb, $13::jsonb, $14, $15)",
+        user_id, fence.epoch, fence.generation, closing.turn_id, closing.attempt, closing.state,
+        at, _json(closing.messages), _json(closing.calls), closing.provider, closing.model,
+        _json(closing.usage), _json(closing.timings), closing.error_code, closing.error_detail,
+    )  # fmt: skip
+    if state is None:
+        raise StaleEpoch("Another activation has taken over this conversation.")
+    return TurnState(state)
+
+
+async def settle(
+    tx: Tx, user_id: UUID, turn_id: UUID, at: datetime, wake: tuple[int, int]
+) -> bool:
+    """The turn's closing event has been handled. True if no other turn waits: the wake-up is done."""
+    done: bool = await tx.value(
+        "select settle_turn($1, $2, $3, $4, $5)", user_id, turn_id, at, *wake
+    )
+    return done
+
+
+async def checkpoint(tx: Tx, user_id: UUID, turn_id: UUID, attempt: int, text: str) -> None:
+    """Keep what clients may have seen of a running attempt; nothing if it has ended meanwhile."""
+    await tx.execute(
+        "update turns set checkpoint_attempt = $3, checkpoint_text = $4 "
+        "where id = $2 and user_id = $1 and state = 'running' and attempt = $3",
+        user_id, turn_id, attempt, text,
+    )  # fmt: skip
+
+
+async def left_running(tx: Tx, user_id: UUID) -> list[TurnRecord]:
+    """Turns that an earlier activation left in the middle, oldest first."""
+    rows = await tx.fetch(
+        _SELECT + "where user_id = $1 and state in ('received', 'running') and state = 'running' "
+        "order by seq",
+        user_id,
+    )
+    return [_record(row) for row in rows]
+
+
+async def has_checkpoint(tx: Tx, user_id: UUID, turn_id: UUID) -> bool:
+    """Whether a client may have seen something of the turn's present attempt."""
+    seen: bool = await tx.value(
+        "select checkpoint_attempt = attempt from turns where user_id = $1 and id = $2",
+        user_id, turn_id,
+    )  # fmt: skip
+    return seen
+
+
+async def run_again(tx: Tx, user_id: UUID, turn_id: UUID) -> None:
+    """Put a turn that left no trace back in line, ahead of all later ones (its seq is older)."""
+    await tx.execute(
+        "update turns set state = 'received' where user_id = $1 and id = $2 and state = 'running'",
+        user_id, turn_id,
+    )  # fmt: skip
+
+
+async def unsettled(tx: Tx, user_id: UUID) -> list[TurnRecord]:
+    """Turns that have ended, but whose closing event was not handled to the end; oldest first."""
+    rows = await tx.fetch(
+        _SELECT + "where user_id = $1 and settled_at is null "
+        "and state in ('complete', 'cancelled', 'interrupted', 'failed') order by seq",
+        user_id,
+    )
+    return [_record(row) for row in rows]
+
+
+async def get(tx: Tx, user_id: UUID, turn_id: UUID) -> TurnRecord:
+    """Raises NotFound."""
+    row = await tx.row(_SELECT + "where user_id = $1 and id = $2", user_id, turn_id)
+    if row is None:
+        raise NotFound("There is no such turn.")
+    return _record(row)
+
+
+async def page(tx: Tx, user_id: UUID, *, before: int | None, limit: int) -> list[TurnRecord]:
+    """At most `limit` turns with seq < `before`, newest first."""
+    rows = await tx.fetch(
+        _SELECT + "where user_id = $1 and seq < coalesce($2, 9223372036854775807) "
+        "order by seq desc limit $3",
+        user_id, before, limit,
+    )  # fmt: skip
+    return [_record(row) for row in rows]
+
+
+async def waiting(tx: Tx, user_id: UUID) -> list[QueuedTurn]:
+    """The running and the waiting turns, in order."""
+    rows = await tx.fetch(
+        "select t.id, t.request_id, t.state, m.content from turns t "
+        "left join messages m on m.user_id = t.user_id and m.turn_seq = t.seq "
+        "and m.attempt = 0 and m.position = 0 "
+        "where t.user_id = $1 and t.state in ('received', 'running') order by t.seq",
+        user_id,
+    )
+    return [
+        QueuedTurn(
+            turn_id=row["id"],
+            request_id=row["request_id"],
+            content="".join(getattr(b, "text", "") for b in decode_blocks(row["content"] or "[]")),
+            state=row["state"],
+        )
+        for row in rows
+    ]
+
+
+async def confirmations(tx: Tx, user_id: UUID, now: datetime) -> list[PendingAction]:
+    """Calls that wait for the user's word, oldest first."""
+    rows = await tx.fetch(
+        "select id, tool, arguments::text, expires_at from pending_actions "
+        "where user_id = $1 and state = 'pending' and expires_at > $2 order by created_at, id",
+        user_id, now,
+    )  # fmt: skip
+    return [
+        PendingAction(
+            action_id=row["id"],
+            tool=row["tool"],
+            call=row["arguments"],
+            expires=row["expires_at"].isoformat(),
+        )
+        for row in rows
+    ]
+
+
+_SELECT = """
+select id, seq, request_id, origin, state, attempt, segment_id, accepted_at, started_at,
+  finished_at, settled_at, cancel_requested_at, checkpoint_text, provider, model,
+  usage::text, timings::text, error_code, error_detail
+from turns
+"""
+
+
+def _record(row: object) -> TurnRecord:
+    fields = dict(row)  # type: ignore[call-overload]
+    for name, kind in (("usage", Usage), ("timings", Timings)):
+        fields[name] = msgspec.json.decode(fields[name], type=kind) if fields[name] else None
+    fields["state"] = TurnState(fields["state"])
+    return TurnRecord(**fields)
+
+
+def _json(value: Sequence[object] | msgspec.Struct | None) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
