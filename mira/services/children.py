@@ -1,0 +1,147 @@
+"""The one place where child processes are started and ended.
+
+Every child runs under `setpriv`, which drops root where an account is given and asks the kernel
+to signal the child when we die. The kernel ties that to the *thread* that forked, so a child is
+started through the event loop, in its thread, and lives at most as long as that thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+
+from mira.errors import StartupRefused
+from mira.services.accounts import Account
+from mira.services.logs import LogFile
+from mira.settings import child_environment
+
+#: How long a child may take to vanish after SIGKILL before we stop waiting for it, in seconds.
+KILL_GRACE = 5.0
+
+
+def setpriv() -> str:
+    """Return the path of `setpriv`. Raises StartupRefused where there is none."""
+    found = shutil.which("setpriv", path=child_environment().get("PATH", os.defpath))
+    if found is None:
+        raise StartupRefused(
+            "The program setpriv, which ties the database to this process, is not installed.",
+            "Install the Debian package util-linux (apt-get install util-linux).",
+        )
+    return found
+
+
+class Child:
+    """A child process that this object owns. Made by `start_child`."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
+        self.name = name
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+        return self._process.returncode
+
+    @property
+    def stdout(self) -> asyncio.StreamReader:
+        """What the child prints, if it was started with `pipe_stdout`."""
+        if self._process.stdout is None:
+            raise ValueError("the child was started without a pipe")
+        return self._process.stdout
+
+    async def wait(self) -> int:
+        """Wait for the child to end and return its exit code."""
+        return await self._process.wait()
+
+    async def stop(self, *steps: tuple[signal.Signals, float]) -> int | None:
+        """End the child: each signal in turn, with the seconds it is given, then SIGKILL.
+
+        The default is SIGTERM and 10 seconds. Shielded from cancellation and bounded by the sum
+        of the steps and KILL_GRACE. Returns the exit code, None if even SIGKILL did not end it.
+        Idempotent.
+        """
+        with anyio.CancelScope(shield=True):
+            for number, grace in (
+                *(steps or ((signal.SIGTERM, 10.0),)),
+                (signal.SIGKILL, KILL_GRACE),
+            ):
+                if self.returncode is None:
+                    try:
+                        self._process.send_signal(number)
+                    except ProcessLookupError:
+                        pass  # It ended by itself; wait() will say so.
+                with anyio.move_on_after(grace):
+                    return await self.wait()
+        return None
+
+
+async def start_child(
+    name: str,
+    command: Sequence[str | Path],
+    *,
+    log: LogFile,
+    death_signal: str = "KILL",
+    account: Account | None = None,
+    environment: Mapping[str, str] | None = None,
+    pipe_stdout: bool = False,
+) -> Child:
+    """Start `command` and return its owner; standard error (and output) go to `log`.
+
+    `death_signal` (a name without SIG) is sent to the child when the calling thread dies.
+    `account` is the account it runs as; None is our own. `environment` is added to the small one
+    that children get. The child has its own session, so a Ctrl-C in the terminal is not its
+    affair. Raises StartupRefused without `setpriv`.
+    """
+    drop: list[str] = []
+    if account is not None:
+        drop = [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
+    descriptor = log.open()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            setpriv(),
+            *drop,
+            f"--pdeathsig={death_signal}",
+            "--no-new-privs",
+            "--",
+            *(str(part) for part in command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE if pipe_stdout else descriptor,
+            stderr=descriptor,
+            cwd="/",
+            env=child_environment(**(environment or {})),
+            start_new_session=True,
+        )
+    finally:
+        os.close(descriptor)
+    return Child(name, process)
+
+
+async def run_child(
+    name: str,
+    command: Sequence[str | Path],
+    *,
+    log: LogFile,
+    within: float,
+    account: Account | None = None,
+) -> int:
+    """Run `command` to its end and return its exit code; it is killed after `within` seconds.
+
+    The exit code of a child that had to be killed is -9.
+    """
+    child = await start_child(name, command, log=log, account=account)
+    try:
+        with anyio.move_on_after(within):
+            await child.wait()
+    finally:
+        await child.stop((signal.SIGKILL, KILL_GRACE))
+    return -signal.SIGKILL if child.returncode is None else child.returncode

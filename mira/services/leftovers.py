@@ -1,0 +1,93 @@
+"""Ends servers of an earlier life that still hold a home.
+
+A killed process takes its servers down through the kernel. What can remain is a server that is
+still writing its last checkpoint, or one whose parent died in the instant before the kernel was
+told. The caller holds the home's lock, so whatever runs on the home now belongs to nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from mira.clock import Clock
+from mira.errors import StartupRefused
+from mira.telemetry import logger
+
+log = logger("services")
+
+
+def processes(program: str, matches: Callable[[Path], bool]) -> list[int]:
+    """Return the ids of the processes called `program` whose /proc directory `matches`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            status = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            if (
+                (entry / "comm").read_text().strip() == program
+                and status != "Z"  # Dead already; its parent has yet to look.
+                and matches(entry)
+            ):
+                found.append(int(entry.name))
+        except OSError:
+            continue  # It ended meanwhile, or is another user's and none of our affair.
+    return found
+
+
+def working_in(directory: Path) -> Callable[[Path], bool]:
+    """Match processes whose working directory is `directory`."""
+    return lambda entry: os.readlink(entry / "cwd") == str(directory)
+
+
+def started_with(argument: str) -> Callable[[Path], bool]:
+    """Match processes that have `argument` somewhere on their command line."""
+    return lambda entry: argument.encode() in (entry / "cmdline").read_bytes()
+
+
+async def end_leftovers(
+    name: str,
+    find: Callable[[], list[int]],
+    steps: tuple[tuple[signal.Signals | None, float], ...],
+    *,
+    clock: Clock,
+    first: Callable[[], int | None] = lambda: None,
+) -> int:
+    """End every process that `find` names and return how many there were.
+
+    Each step sends its signal (None: only waits) and gives its seconds. While `first` names one
+    of them, signals go to that one alone: it will end the others in good order. Raises
+    StartupRefused when some remain after the last step.
+    """
+    there = find()
+    count = len(there)
+    for number, grace in steps:
+        if not there:
+            break
+        leader = first()
+        targets = there
+        if number is not signal.SIGKILL and leader in there:
+            targets = [pid for pid in there if pid == leader]
+        log.warning("leftover_server", service=name, pids=there, leader=leader, signal=number)
+        if number is not None:
+            for pid in targets:
+                _signal(pid, number)
+        until = clock.monotonic() + grace
+        while (there := find()) and clock.monotonic() < until:
+            await clock.sleep(0.02)
+    if there:
+        raise StartupRefused(
+            f"An earlier {name} (process {there[0]}) is still running and cannot be ended.",
+            f"End it by hand: kill -9 {there[0]}",
+        )
+    return count
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
