@@ -2,6 +2,7 @@
 
     MiraError                      what is meant for a caller: a code, a status, a sentence
     ├ ValidationFailed             validation_error 422: the input is not acceptable
+    │ └ Malformed                  validation_error 400: the input cannot even be read
     ├ Unauthorized                 unauthorized 401
     ├ Forbidden                    forbidden 403
     ├ NotFound                     not_found 404
@@ -58,6 +59,12 @@ class ValidationFailed(MiraError):
         self.fields = fields
 
 
+class Malformed(ValidationFailed):
+    """The input is not what its content type says: broken JSON, broken UTF-8, no JSON at all."""
+
+    status = 400
+
+
 class Unauthorized(MiraError):
     code = "unauthorized"
     status = 401
@@ -103,7 +110,10 @@ class MailboxFull(RateLimited):
 
 
 class ProviderError(MiraError):
-    """A model provider did not give what was asked. `provider` names it."""
+    """A model provider did not give what was asked. `provider` names it.
+
+    `calls` are the records of the calls that were made, once routing has given up.
+    """
 
     code = "provider_error"
     status = 502
@@ -120,6 +130,7 @@ class ProviderError(MiraError):
         self.provider = provider
         self.http_status = http_status
         self.retry_after = retry_after
+        self.calls: tuple[object, ...] = ()
 
 
 class ProviderRejected(ProviderError):

@@ -221,9 +221,12 @@ create table signin_links (
   used_at     timestamptz
 );
 
+-- A browser's session may do what its key may (signing in by link: everything), and ends with it.
 create table sessions (
   hash        bytea primary key,
   user_id     uuid not null references users,
+  key_id      uuid references api_keys,
+  scope       text not null check (scope in ('chat', 'read', 'admin')),
   created_at  timestamptz not null,
   expires_at  timestamptz not null
 );
