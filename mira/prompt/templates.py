@@ -1,0 +1,27 @@
+"""The texts that prompts are made of: files, filled in strictly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+FOLDER = Path(__file__).parent / "templates"
+
+
+class Templates:
+    """Renders `templates/*.md.j2`. An unknown variable is an error, not an empty string."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        # Prompts are text for a model, not HTML: escaping would only disfigure them.
+        self._environment = Environment(
+            loader=FileSystemLoader(folder),
+            undefined=StrictUndefined,
+            autoescape=False,  # noqa: S701
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def render(self, name: str, **values: object) -> str:
+        """The text of template `name` (without suffix), without white space around it."""
+        return self._environment.get_template(f"{name}.md.j2").render(values).strip()
