@@ -17,7 +17,7 @@ class Templates:
         self._environment = Environment(
             loader=FileSystemLoader(folder),
             undefined=StrictUndefined,
-            autoescape=False,  # noqa: S701
+            autoescape=False,
             trim_blocks=True,
             lstrip_blocks=True,
         )

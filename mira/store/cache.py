@@ -29,7 +29,7 @@ class Cache:
         self._clock = clock
         self._resting_until = 0.0
         self._client = (
-            valkey.from_url(
+            valkey.from_url(  # type: ignore[no-untyped-call]
                 url,
                 socket_timeout=TIMEOUT,
                 socket_connect_timeout=TIMEOUT,

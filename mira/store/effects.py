@@ -38,7 +38,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def start(tx: Tx, user_id: UUID, fence: Fence, call: ToolCall, at: datetime) -> None:
-    """Write down that the call is about to be made. Raises StaleEpoch, Conflict if it was before."""
+    """Write down that the call is about to be made. Raises StaleEpoch; Conflict if it was made."""
     if not await tx.value("select may_write($1, $2, $3)", user_id, fence.epoch, fence.generation):
         raise StaleEpoch("Another activation has taken over this conversation.")
     new = await tx.execute(

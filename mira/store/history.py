@@ -24,12 +24,28 @@ class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
 
 
+_COLUMNS = (
+    "select m.id, m.turn_id, m.turn_seq, m.position, m.role, m.content, m.state, m.created_at "
+)
 # The user's words (attempt 0) and the latest attempt of each turn.
-_SELECT = """
-select m.id, m.turn_id, m.turn_seq, m.position, m.role, m.content, m.state, m.created_at
-from messages m join turns t on t.id = m.turn_id
-where m.user_id = $1 and (m.attempt = 0 or m.attempt = t.attempt)
-"""
+_SELECT = _COLUMNS + (
+    "from messages m join turns t on t.id = m.turn_id "
+    "where m.user_id = $1 and (m.attempt = 0 or m.attempt = t.attempt) "
+)
+# The newest turns, what each of them takes, and those that fit.
+_RECENT = f"""
+with newest as materialized (
+  select id, seq, attempt from turns
+  where user_id = $1 and seq < $2
+    and state in ('complete', 'cancelled', 'interrupted', 'failed')
+  order by seq desc limit $4),
+shown as materialized (
+  {_COLUMNS}, sum(length(m.content::text)) over (order by m.turn_seq desc) as total,
+    m.turn_seq = (select max(seq) from newest) as newest
+  from newest t join messages m on m.user_id = $1 and m.turn_seq = t.seq
+    and (m.attempt = 0 or m.attempt = t.attempt))
+select * from shown where total <= $3 or newest order by turn_seq, position
+"""  # noqa: S608
 
 
 async def page(
@@ -53,21 +69,7 @@ async def recent(
     At most `turns` of them, and of those so many as fit `characters` of stored content; the newest
     one always. Turns that have not ended are left out. Reads no further back than `turns`.
     """
-    rows = await tx.fetch(
-        "with sized as (select t.seq, sum(length(m.content::text)) as size "
-        "  from (select id, seq, attempt from turns where user_id = $1 and seq < $2 "
-        "          and state in ('complete', 'cancelled', 'interrupted', 'failed') "
-        "          order by seq desc limit $4) t "
-        "  join messages m on m.user_id = $1 and m.turn_seq = t.seq "
-        "    and (m.attempt = 0 or m.attempt = t.attempt) group by t.seq), "
-        "kept as (select seq from (select seq, size, "
-        "    sum(size) over (order by seq desc) as total, "
-        "    row_number() over (order by seq desc) as nth from sized) s "
-        "  where total <= $3 or nth = 1) "
-        "select * from (" + _SELECT + ") h where turn_seq in (select seq from kept) "
-        "order by turn_seq, position",
-        user_id, before_seq, characters, turns,
-    )  # fmt: skip
+    rows = await tx.fetch(_RECENT, user_id, before_seq, characters, turns)
     return [_message(row) for row in rows]
 
 
@@ -81,4 +83,6 @@ def _message(row: object) -> HistoryMessage:
     fields = dict(row)  # type: ignore[call-overload]
     fields["blocks"] = decode_blocks(fields.pop("content"))
     fields["role"] = Role(fields["role"])
+    fields.pop("total", None)
+    fields.pop("newest", None)
     return HistoryMessage(**fields)

@@ -83,13 +83,13 @@ async def migrate(
         await connection.close(timeout=5)
 
 
-async def _apply(connection: asyncpg.Connection[asyncpg.Record], folder: Path, now: datetime) -> int:
+async def _apply(
+    connection: asyncpg.Connection[asyncpg.Record], folder: Path, now: datetime
+) -> int:
     await connection.execute("set client_min_messages = warning")
     await connection.execute(_BOOK)
     known = {m.serial: m for m in migrations(folder)}
-    done = {
-        row["serial"]: row for row in await connection.fetch("select * from schema_migrations")
-    }
+    done = {row["serial"]: row for row in await connection.fetch("select * from schema_migrations")}
     newest = max(done, default=0)
     if newest > len(known):
         raise StartupRefused(
@@ -119,10 +119,10 @@ async def _apply(connection: asyncpg.Connection[asyncpg.Record], folder: Path, n
 async def _functions(
     connection: asyncpg.Connection[asyncpg.Record], folder: Path, now: datetime
 ) -> int:
-    done = dict(
-        (row["name"], row["checksum"])
+    done = {
+        row["name"]: row["checksum"]
         for row in await connection.fetch("select name, checksum from schema_functions")
-    )
+    }
     applied = 0
     for path in sorted((folder / "functions").glob("*.sql")):
         sql = path.read_text()

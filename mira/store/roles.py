@@ -65,7 +65,7 @@ async def ensure_roles(
 
 
 def as_role(owner: Connect, role: str, password: str | None) -> dict[str, object]:
-    """The owner's way to the server, as another role. `owner` is {"dsn": …} or keyword arguments."""
+    """The owner's way to the server, as another role. `owner` has a `dsn`, or host and so on."""
     if "dsn" not in owner:
         return {**owner, "user": role}
     parts = urlsplit(str(owner["dsn"]))

@@ -20,8 +20,15 @@ _LOCK = 0x4D495241_02
 class ServerLock:
     """Held from `take` until `release` or until its connection is lost."""
 
-    def __init__(self, connection: asyncpg.Connection[asyncpg.Record], generation: int) -> None:
+    def __init__(
+        self,
+        connection: asyncpg.Connection[asyncpg.Record],
+        generation: int,
+        lost: Callable[[], None],
+    ) -> None:
         self._connection = connection
+        self._on_end = lambda _connection: lost()
+        connection.add_termination_listener(self._on_end)
         #: The number of this start; every commit of a conversation carries it.
         self.generation = generation
 
@@ -59,10 +66,7 @@ class ServerLock:
         except BaseException:
             connection.terminate()
             raise
-        lock = cls(connection, generation)
-        lock._lost = lambda _connection: lost()
-        connection.add_termination_listener(lock._lost)
-        return lock
+        return cls(connection, generation, lost)
 
     async def check(self) -> None:
         """Ask the server over the lock's connection. Raises DatabaseUnavailable if it is gone."""
@@ -76,5 +80,5 @@ class ServerLock:
     async def release(self) -> None:
         """Give the lock back. `lost` is not called any more."""
         if not self._connection.is_closed():
-            self._connection.remove_termination_listener(self._lost)
+            self._connection.remove_termination_listener(self._on_end)
             await self._connection.close(timeout=5)

@@ -257,10 +257,8 @@ async def close(tx: Tx, user_id: UUID, fence: Fence, closing: Closing, at: datet
     return TurnState(state)
 
 
-async def settle(
-    tx: Tx, user_id: UUID, turn_id: UUID, at: datetime, wake: tuple[int, int]
-) -> bool:
-    """The turn's closing event has been handled. True if no other turn waits: the wake-up is done."""
+async def settle(tx: Tx, user_id: UUID, turn_id: UUID, at: datetime, wake: tuple[int, int]) -> bool:
+    """The closing event was handled. True if no other turn waits: the wake-up is done."""
     done: bool = await tx.value(
         "select settle_turn($1, $2, $3, $4, $5)", user_id, turn_id, at, *wake
     )
