@@ -3,6 +3,9 @@
 One format, after Anthropic's conventions. An adapter translates it at its edge, drops what its
 provider lacks and says so in `Dropped`. Every stream ends with exactly one `Finished`, or raises
 a ProviderError (see mira.errors); a stream that ends early without one is a ProviderOutage.
+
+In `Usage`, `input_tokens` are those read at full price: tokens read from a cache or written to
+one are counted in their own fields and not again.
 """
 
 from __future__ import annotations
@@ -120,6 +123,20 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
 StreamItem = TextDelta | ThinkingDelta | ToolCalling | Switched | Retrying | Dropped | Finished
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """The model is at work on something that is not shown yet: hidden reasoning, arguments."""
+
+
+class Metered(msgspec.Struct, frozen=True):
+    """What the provider has counted so far: booked if the call does not come to its end."""
+
+    usage: Usage
+
+
+#: What one call of a provider yields. The routing consumes the last two and passes on the rest.
+ProviderItem = StreamItem | Progress | Metered
+
+
 class Provider(Protocol):
     """A model that can be talked to. `name` is `provider:model`."""
 
@@ -131,12 +148,16 @@ class Provider(Protocol):
         """Tokens of input and output together that the model can hold."""
         ...
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[StreamItem]]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[ProviderItem]]:
         """Make one call. Leaving the context early closes the connection at once."""
         ...
 
     async def probe(self) -> None:
         """See whether the provider answers, as cheaply as it can. Raises ProviderError."""
+        ...
+
+    async def refresh(self) -> bool:
+        """Read the key again, where there is one. Return whether it is another one now."""
         ...
 
     async def aclose(self) -> None:

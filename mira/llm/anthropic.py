@@ -1,0 +1,186 @@
+"""Anthropic's Messages API, or any endpoint that speaks it, through the official SDK.
+
+The stream is read event by event as it is on the wire. What the SDK does not tell is looked
+after here: a stream that ends without `message_stop` is an outage, and so are the network's own
+errors, which it lets through as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import anyio
+import httpx2
+
+from mira.clock import Clock
+from mira.errors import ProviderMalformed, ProviderRejected
+from mira.llm import failures
+from mira.llm.anthropic_answer import PROVIDER, Answer
+from mira.llm.anthropic_request import parameters, window_of, without_thinking
+from mira.llm.base import (
+    Dropped,
+    ProviderItem,
+    Request,
+)
+from mira.llm.connection import Connection, KeySource
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic, AsyncStream
+    from anthropic.types import RawMessageStreamEvent
+
+#: Seconds in which a connection must be made, and a stream closed.
+_CONNECT, _CLOSE = 10.0, 2.0
+
+
+def connect(
+    key: KeySource,
+    base_url: str | None = None,
+    *,
+    silence: float = 120.0,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> Connection[AsyncAnthropic]:
+    """The connection of all Anthropic models. `silence` bounds the wait for any byte, seconds.
+
+    A base address may end in `/v1` or not. `transport` replaces the network.
+    """
+    base = base_url.rstrip("/").removesuffix("/v1") if base_url else None
+
+    def make(sdk: Any, secret: str, base: str | None) -> AsyncAnthropic:
+        http = sdk.DefaultAsyncHttpxClient(
+            timeout=httpx2.Timeout(connect=_CONNECT, read=silence, write=silence, pool=silence),
+            limits=httpx2.Limits(max_connections=4000, max_keepalive_connections=400),
+            **({"transport": transport} if transport else {}),
+        )
+        client: AsyncAnthropic = sdk.AsyncAnthropic(
+            api_key=secret,
+            base_url=base or "https://api.anthropic.com",
+            max_retries=0,
+            timeout=http.timeout,
+            http_client=http,
+        )
+        return client
+
+    return Connection(PROVIDER, "anthropic", make, key, base)
+
+
+class AnthropicProvider:
+    """One Claude model, or another behind the same protocol."""
+
+    def __init__(
+        self, model: str, connection: Connection[AsyncAnthropic], clock: Clock, *, window: int = 0
+    ) -> None:
+        self.model = model
+        self._connection = connection
+        self._clock = clock
+        self._window = window or window_of(model)
+
+    @property
+    def name(self) -> str:
+        return f"{PROVIDER}:{self.model}"
+
+    @property
+    def window(self) -> int:
+        return self._window
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[ProviderItem]]:
+        client = await self._connection.client()
+        wanted, dropped = parameters(self.model, self.name, request)
+        events = await self._open(client, wanted, dropped)
+        items = self._read(events, request, dropped)
+        try:
+            yield items
+        finally:
+            with anyio.move_on_after(_CLOSE, shield=True):
+                await items.aclose()
+                await events.close()
+
+    async def _open(
+        self, client: AsyncAnthropic, wanted: dict[str, Any], dropped: list[str]
+    ) -> AsyncStream[RawMessageStreamEvent]:
+        import anthropic
+
+        try:
+            try:
+                return await _create(client, wanted)
+            except anthropic.BadRequestError as refusal:
+                # The signature of thinking holds only for what stood before it: it fails when
+                # the tools changed in the middle of a loop, or the account did. The answer is
+                # worth more than the thinking.
+                bare = without_thinking(wanted) if "thinking" in refusal.message else None
+                if bare is None:
+                    raise
+                dropped.append("earlier thinking")
+                return await _create(client, bare)
+        except Exception as error:
+            self._fail(error)
+
+    async def _read(
+        self,
+        events: AsyncStream[RawMessageStreamEvent],
+        request: Request,
+        dropped: list[str],
+    ) -> AsyncGenerator[ProviderItem, None]:
+        for what in dropped:
+            yield Dropped(what)
+        answer = Answer(self.name, shows_thinking=request.thinking)
+        try:
+            async for event in events:
+                for item in answer.take(event):
+                    yield item
+        except (GeneratorExit, ProviderMalformed):
+            raise
+        except Exception as error:
+            self._fail(error)
+        yield answer.finished(self.model, request)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        import anthropic
+
+        if isinstance(error, anthropic.APIStatusError):
+            raise failures.of_answer(
+                PROVIDER,
+                error.status_code,
+                error.body,
+                headers=error.response.headers,
+                clock=self._clock,
+            ) from None
+        if isinstance(error, (anthropic.APITimeoutError, httpx2.TimeoutException)):
+            raise failures.silent(PROVIDER) from None
+        if isinstance(error, anthropic.APIConnectionError):
+            raise failures.unreachable(PROVIDER) from None
+        if isinstance(error, httpx2.HTTPError):
+            raise failures.broken_off(PROVIDER) from None
+        if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, anthropic.APIError)):
+            raise ProviderMalformed(
+                f"{PROVIDER} sent what is no event of its protocol.", provider=PROVIDER
+            ) from None
+        raise error
+
+    async def probe(self) -> None:
+        """Ask for the list of models. An endpoint that lacks one has answered, too."""
+        client = await self._connection.client()
+        try:
+            try:
+                await client.models.list(limit=1)
+            except Exception as error:
+                self._fail(error)
+        except ProviderRejected as refusal:
+            if refusal.http_status not in (404, 405, 501):
+                raise
+
+    async def refresh(self) -> bool:
+        return await self._connection.refresh()
+
+    async def aclose(self) -> None:
+        await self._connection.aclose()
+
+
+async def _create(
+    client: AsyncAnthropic, wanted: dict[str, Any]
+) -> AsyncStream[RawMessageStreamEvent]:
+    events: AsyncStream[RawMessageStreamEvent] = await client.messages.create(**wanted, stream=True)
+    return events

@@ -1,0 +1,178 @@
+"""One streamed answer of the Messages API, put together from its events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mira.errors import ProviderMalformed
+from mira.llm import failures
+from mira.llm.base import (
+    Finished,
+    Metered,
+    Progress,
+    ProviderItem,
+    Request,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ToolCalling,
+)
+from mira.llm.text import arguments, estimated_usage
+from mira.messages.content import Block, RedactedThinking, Text, Thinking, ToolUse
+from mira.messages.turn import Usage
+
+PROVIDER = "anthropic"
+
+_STOP = {
+    "end_turn": StopReason.END,
+    "stop_sequence": StopReason.END,
+    "tool_use": StopReason.TOOL_USE,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "model_context_window_exceeded": StopReason.MAX_TOKENS,
+    "refusal": StopReason.REFUSAL,
+}
+
+
+class Answer:
+    """What has come of one answer. Blocks are put together in the order of their index."""
+
+    def __init__(self, source: str, *, shows_thinking: bool) -> None:
+        self._source = source
+        self._shows_thinking = shows_thinking
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._stop: str | None = None
+        self._stopped = False
+        self._usage: dict[str, int] = {}
+
+    def take(self, event: Any) -> list[ProviderItem]:
+        """What one event has to tell. Raises ProviderMalformed if it lacks what it must have."""
+        try:
+            return self._take(event)
+        except (AttributeError, KeyError, TypeError):
+            raise ProviderMalformed(
+                f"{PROVIDER} sent an event without its parts.", provider=PROVIDER
+            ) from None
+
+    def _take(self, event: Any) -> list[ProviderItem]:
+        match event.type:
+            case "message_start":
+                self._count(event.message.usage)
+                return [Metered(self._metered())] if self._usage else []
+            case "content_block_start":
+                return self._start(event.index, event.content_block)
+            case "content_block_delta":
+                return self._delta(event.index, event.delta)
+            case "message_delta":
+                self._stop = event.delta.stop_reason or self._stop
+                self._count(getattr(event, "usage", None))
+                return []
+            case "message_stop":
+                self._stopped = True
+                return []
+            case _:
+                return [Progress()]
+
+    def _start(self, index: int, block: Any) -> list[ProviderItem]:
+        kind = block.type
+        state: dict[str, Any] = {"kind": kind}
+        self._blocks[index] = state
+        match kind:
+            case "text":
+                state["text"] = [block.text or ""]
+                return [TextDelta(block.text)] if block.text else [Progress()]
+            case "thinking":
+                state["text"] = [block.thinking or ""]
+                state["signature"] = getattr(block, "signature", "") or ""
+                return self._thought(block.thinking)
+            case "redacted_thinking":
+                state["data"] = block.data
+            case "tool_use":
+                state.update(id=block.id, name=block.name, input=block.input, json=[])
+                return [ToolCalling(block.id, block.name)]
+        return [Progress()]
+
+    def _delta(self, index: int, delta: Any) -> list[ProviderItem]:
+        state = self._blocks.setdefault(index, {"kind": "text", "text": []})
+        match delta.type:
+            case "text_delta" if state["kind"] == "text":
+                state["text"].append(delta.text)
+                return [TextDelta(delta.text)] if delta.text else []
+            case "thinking_delta" if state["kind"] == "thinking":
+                state["text"].append(delta.thinking)
+                return self._thought(delta.thinking)
+            case "signature_delta" if state["kind"] == "thinking":
+                state["signature"] += delta.signature
+            case "input_json_delta" if state["kind"] == "tool_use":
+                state["json"].append(delta.partial_json)
+        return [Progress()]
+
+    def _thought(self, text: str | None) -> list[ProviderItem]:
+        return [ThinkingDelta(text)] if text and self._shows_thinking else [Progress()]
+
+    def _count(self, usage: Any) -> None:
+        """Counts are cumulative; a later event may correct or omit any of them."""
+        for name in (
+            "input_tokens",
+            "output_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+        ):
+            value = getattr(usage, name, None)
+            if isinstance(value, int):
+                self._usage[name] = value
+
+    def _metered(self) -> Usage:
+        return Usage(
+            input_tokens=self._usage.get("input_tokens", 0),
+            output_tokens=self._usage.get("output_tokens", 0),
+            cache_read_tokens=self._usage.get("cache_read_input_tokens", 0),
+            cache_write_tokens=self._usage.get("cache_creation_input_tokens", 0),
+            calls=1,
+        )
+
+    def finished(self, model: str, request: Request) -> Finished:
+        """The whole answer. Raises ProviderOutage if it was cut, ProviderMalformed if blank."""
+        if not self._stopped:
+            raise failures.broken_off(PROVIDER)
+        stop = _STOP.get(self._stop or "", StopReason.OTHER)
+        blocks = self._whole(stop)
+        said = any(
+            isinstance(b, ToolUse) or (isinstance(b, Text) and b.text.strip()) for b in blocks
+        )
+        if not said and stop is not StopReason.REFUSAL:
+            raise ProviderMalformed(f"{PROVIDER} sent a blank answer.", provider=PROVIDER)
+        written = "".join("".join(s.get("text", s.get("json", ()))) for s in self._blocks.values())
+        reported = "input_tokens" in self._usage and "output_tokens" in self._usage
+        usage = self._metered() if reported else estimated_usage(request, written)
+        return Finished(blocks=blocks, stop=stop, usage=usage, provider=PROVIDER, model=model)
+
+    def _whole(self, stop: StopReason) -> tuple[Block, ...]:
+        blocks: list[Block] = []
+        for _, state in sorted(self._blocks.items()):
+            match state["kind"]:
+                case "text":
+                    if text := "".join(state["text"]):
+                        blocks.append(Text(text=text))
+                case "thinking":
+                    blocks.append(
+                        Thinking(
+                            text="".join(state["text"]),
+                            signature=state["signature"],
+                            source=self._source,
+                        )
+                    )
+                case "redacted_thinking":
+                    blocks.append(RedactedThinking(data=state["data"], source=self._source))
+                case "tool_use":
+                    raw = "".join(state["json"])
+                    if not raw and state["input"]:
+                        raw = json.dumps(state["input"], ensure_ascii=False)
+                    try:
+                        given = arguments(raw, PROVIDER)
+                    except ProviderMalformed:
+                        if stop is StopReason.MAX_TOKENS:
+                            continue  # cut off by the limit: the call was never finished
+                        raise
+                    blocks.append(ToolUse(call_id=state["id"], name=state["name"], arguments=given))
+        return tuple(blocks)

@@ -1,0 +1,90 @@
+"""Small repairs that every adapter needs: text that JSON can carry, arguments that are objects."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from mira.errors import ProviderMalformed
+from mira.llm.base import Request
+from mira.messages.content import RedactedThinking, Text, Thinking, ToolResult, ToolUse
+from mira.messages.turn import Usage
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+#: Characters that count as one token where nobody has counted.
+CHARACTERS_PER_TOKEN = 4
+
+
+def sendable(text: str) -> str:
+    """`text` with lone surrogates replaced: they cannot be written as UTF-8."""
+    return text if text.isascii() else _SURROGATE.sub("�", text)
+
+
+def sendable_json(value: Any) -> Any:
+    """The same for every string in a JSON value."""
+    if isinstance(value, str):
+        return sendable(value)
+    if isinstance(value, list):
+        return [sendable_json(item) for item in value]
+    if isinstance(value, dict):
+        return {sendable(str(key)): sendable_json(item) for key, item in value.items()}
+    return value
+
+
+def arguments(raw: str, provider: str) -> str:
+    """JSON text of the object that a model gave as a tool's arguments.
+
+    Nothing, `null` and blank stand for no arguments. An object that was encoded twice is
+    unpacked. Raises ProviderMalformed for anything else that is no JSON object.
+    """
+    if not raw.strip():
+        return "{}"
+    text = raw
+    for _ in range(2):
+        try:
+            value = json.loads(text)
+        except ValueError:
+            break
+        if isinstance(value, dict):
+            return text
+        if value is None:
+            return "{}"
+        if not isinstance(value, str):
+            break
+        text = value
+    raise ProviderMalformed(
+        "The arguments of a tool call are not a JSON object.", provider=provider
+    )
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens `text` is; used only where the provider has not said."""
+    return (len(text) + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
+
+
+def estimated_input(request: Request) -> int:
+    """About how many tokens a request is."""
+    length = sum(len(block.text) for block in request.system)
+    length += sum(len(t.name) + len(t.description) + len(t.parameters) for t in request.tools)
+    for message in request.messages:
+        for block in message.blocks:
+            match block:
+                case Text(text=text) | Thinking(text=text) | ToolResult(text=text):
+                    length += len(text)
+                case ToolUse():
+                    length += len(block.name) + len(block.arguments)
+                case RedactedThinking():
+                    length += len(block.data)
+    return (length + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
+
+
+def estimated_usage(request: Request, output: str) -> Usage:
+    """Usage of a call whose provider reported none."""
+    return Usage(
+        input_tokens=estimated_input(request),
+        output_tokens=estimated_tokens(output),
+        calls=1,
+        reported=False,
+    )
