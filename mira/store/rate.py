@@ -17,15 +17,15 @@ import valkey.asyncio as valkey
 #: integers on their way out.
 _TAKE = """
 local rate, capacity, wanted = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local time = server.call('TIME')
+local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-local kept = server.call('HMGET', KEYS[1], 'tokens', 'at')
+local kept = redis.call('HMGET', KEYS[1], 'tokens', 'at')
 local tokens = tonumber(kept[1]) or capacity
 tokens = math.min(capacity, tokens + math.max(0, now - (tonumber(kept[2]) or now)) * rate)
 local granted = math.min(wanted, math.floor(tokens))
 tokens = tokens - granted
-server.call('HSET', KEYS[1], 'tokens', tostring(tokens), 'at', string.format('%.6f', now))
-server.call('PEXPIRE', KEYS[1], math.ceil(capacity / rate * 1000) + 1000)
+redis.call('HSET', KEYS[1], 'tokens', tostring(tokens), 'at', string.format('%.6f', now))
+redis.call('PEXPIRE', KEYS[1], math.ceil(capacity / rate * 1000) + 1000)
 local wait = 0
 if tokens < 1 then wait = (1 - tokens) / rate end
 return {granted, tostring(wait)}
