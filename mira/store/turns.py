@@ -59,7 +59,9 @@ class SkippedTurn(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
 
 
-class NewMessage(msgspec.Struct, frozen=True, kw_only=True):
+class NewMessage(msgspec.Struct, frozen=True, kw_only=True, rename={"blocks": "content"}):
+    """A message to be stored; written as the columns are named."""
+
     id: UUID
     position: int
     role: Role
