@@ -28,6 +28,9 @@ from mira.services.lock import HomeLock
 #: The longest path of a Unix socket that the kernel takes, in bytes.
 SOCKET_PATH_LIMIT = 107
 
+#: What a home may hold before it was ever locked: the command line can keep secrets in it first.
+_BEFORE_LOCK = {"keys"}
+
 
 class Home:
     """A home that this process holds the lock of."""
@@ -84,7 +87,7 @@ def _claim(path: Path) -> Path:
             f"Start MIRA as {user_name(entry.st_uid)}, or set MIRA_HOME to another directory.",
         )
     # A slip such as MIRA_HOME=/tmp must not change the mode of a directory that others use.
-    if contents and "lock" not in contents:
+    if "lock" not in contents and not _BEFORE_LOCK.issuperset(contents):
         raise StartupRefused(f"{path} is not empty and not a home of MIRA.", remedy)
     path.chmod(0o711 if os.geteuid() == 0 else 0o700)
     return path
