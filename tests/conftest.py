@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import hypothesis
 import pytest
 
 from mira.ids import SystemIds
@@ -17,6 +18,10 @@ from mira.store.database import Database
 from mira.store.migrate import migrate
 from mira.store.users import User, ensure_user
 from tests.services import TestServices, start_test_services
+
+# The same examples in every run, on fast machines and slow ones.
+hypothesis.settings.register_profile("mira", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("mira")
 
 TEMPLATE = "mira_template"
 EPOCH = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
