@@ -40,6 +40,14 @@ class Secrets(Protocol):
         """Return the names of all secrets, sorted."""
         ...
 
+    async def tend(self) -> None:
+        """Renew what runs out, until cancelled; returns when nothing ever will.
+
+        A background task for the owner of the store. The store works without it, at the price
+        of logging in again after a long silence. Never raises an error of the store.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Release what is held. Idempotent."""
         ...

@@ -15,7 +15,7 @@ def open_secrets(settings: Settings, clock: Clock) -> Secrets:
     Nothing is contacted yet. The local one is in `<home>/keys`, made if need be. Raises
     StartupRefused when the settings for Vault are not complete.
     """
-    if settings.vault_addr is None:
+    if not settings.vault_addr:
         directory = settings.home / "keys"
         try:
             settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def open_secrets(settings: Settings, clock: Clock) -> Secrets:
                 "Set MIRA_HOME to a directory that MIRA may have for itself.",
             ) from None
         return LocalSecrets(directory, clock=clock)
-    if settings.vault_role_id is None or settings.vault_secret_id is None:
+    if not settings.vault_role_id or not settings.vault_secret_id:
         raise StartupRefused(
             "MIRA_VAULT_ADDR is set, but not the AppRole that MIRA logs in with.",
             "Set MIRA_VAULT_ROLE_ID and MIRA_VAULT_SECRET_ID, or unset MIRA_VAULT_ADDR.",

@@ -100,6 +100,9 @@ class LocalSecrets:
         file = await to_thread.run_sync(read_sealed, self._path)
         return () if file is None else tuple(sorted(file.entries))
 
+    async def tend(self) -> None:
+        return None
+
     async def aclose(self) -> None:
         self._proven = None
 
