@@ -1,0 +1,27 @@
+// Days and times as people say them, in the browser's own zone and language.
+
+const day = (date) => new Date(date.getFullYear(), date.getMonth(), date.getDate());
+
+/** A key that is equal for moments of the same local day. */
+export function dayKey(iso) {
+  const date = new Date(iso);
+  return `${date.getFullYear()}-${date.getMonth() + 1}-${date.getDate()}`;
+}
+
+/** "Today", "Yesterday", "Monday, 3 March", with the year when it is not this one. */
+export function dayName(iso, now = new Date()) {
+  const date = new Date(iso);
+  const days = Math.round((day(now) - day(date)) / 86_400_000);
+  if (days === 0) return "Today";
+  if (days === 1) return "Yesterday";
+  const sameYear = date.getFullYear() === now.getFullYear();
+  return date.toLocaleDateString(undefined, {
+    weekday: "long",
+    day: "numeric",
+    month: "long",
+    ...(sameYear ? {} : { year: "numeric" }),
+  });
+}
+
+export const timeOfDay = (iso) =>
+  new Date(iso).toLocaleTimeString(undefined, { hour: "numeric", minute: "2-digit" });
