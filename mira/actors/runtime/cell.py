@@ -1,0 +1,255 @@
+"""One address: its mailbox, its instance, its failures."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from anyio import CancelScope
+
+from mira.errors import ActorFailed, ActorQuarantined, MiraError, SystemStopped
+from mira.messages.base import Address
+
+from .actor import Actor
+from .mailbox import Mailbox
+from .observer import report
+from .stats import KindStats
+from .supervisor import Record
+from .ticker import Alarm
+
+if TYPE_CHECKING:
+    from .envelope import Envelope
+    from .system import ActorSystem, Kind
+
+#: Messages that one cell may handle before others get a turn.
+BATCH = 128
+
+#: The cell whose code is running, in its handlers and whatever they start.
+current_cell: ContextVar[Cell | None] = ContextVar("current_cell", default=None)
+
+
+class Cell(Mailbox):
+    """The place where an actor lives: everything of an address that is in memory.
+
+    `active` means that a worker has this cell or is being given it, or that the address rests:
+    whoever adds a message to a cell that is not active has it dispatched. One worker at a time
+    drains a cell, which is what makes an actor handle one message at a time.
+    """
+
+    __slots__ = (
+        "active",
+        "actor",
+        "address",
+        "jobs",
+        "kind",
+        "last",
+        "record",
+        "retiring",
+        "running",
+        "scope",
+        "stats",
+        "system",
+    )
+
+    def __init__(self, system: ActorSystem, address: Address, kind: Kind, stats: KindStats) -> None:
+        super().__init__(kind.capacity)
+        self.system = system
+        self.address = address
+        self.kind = kind
+        self.stats = stats
+        self.actor: Actor | None = None
+        self.active = False
+        self.retiring = False
+        #: The message whose handler is running, and the scope that it runs in.
+        self.running: Envelope | None = None
+        self.scope: CancelScope | None = None
+        self.record: Record | None = None
+        #: Jobs of this actor that have not ended; it is not put to rest before.
+        self.jobs = 0
+        #: When it was last at work.
+        self.last = 0.0
+
+    # Taking messages in.
+
+    def accept(self, envelope: Envelope) -> bool:
+        """Take a message into the mailbox; False if there is no room."""
+        length = self.put(envelope)
+        if not length:
+            return False
+        if length > self.stats.queue_high:
+            self.stats.queue_high = length
+        if not self.active:
+            self.active = True
+            self.system.workers.dispatch(self)
+        return True
+
+    def accept_beyond(self, envelope: Envelope) -> None:
+        """Take in what is bounded elsewhere, whether or not there is room."""
+        self.stats.queue_high = max(self.stats.queue_high, self.put_beyond(envelope))
+        if not self.active:
+            self.active = True
+            self.system.workers.dispatch(self)
+
+    def withdraw(self, envelope: Envelope) -> bool:
+        """Take a message back that is not begun. False if it is not waiting here."""
+        if not self.remove(envelope):
+            return False
+        self.stats.dropped += 1
+        return True
+
+    def rest_left(self) -> float:
+        """Seconds until this address may be asked again; 0 if it does not rest."""
+        if self.record is None:
+            return 0.0
+        return max(0.0, self.record.until - self.system.monotonic())
+
+    # Handling them.
+
+    async def drain(self, scope: CancelScope) -> bool:
+        """Handle what waits. True if the worker should come back for more.
+
+        A handler that is cancelled cuts this short with the cancellation; called again it goes
+        on with the next message.
+        """
+        current_cell.set(self)
+        self.scope = scope
+        if self.retiring:
+            await self.retire()
+            if not len(self):
+                self.active = False
+                self.system.forget(self)
+                return False
+            self.system.ticker.after(self.kind.idle, self)
+        stats, carrier, monotonic = self.stats, self.system.carrier, self.system.monotonic
+        carried: object = carrier  # No sender has sent this.
+        left = BATCH
+        now = monotonic()
+        while left and (envelope := self.take()) is not None:
+            if envelope.gone:
+                stats.dropped += 1
+                continue
+            left -= 1
+            if envelope.carried is not carried:
+                carried = envelope.carried
+                carrier.set(carried)
+            self.running = envelope
+            stats.handled += 1
+            begun, ended = now, False
+            try:
+                actor = self.actor
+                if actor is None:
+                    actor = await self._load(envelope)
+                value = await actor.receive(envelope.message, envelope)
+                ended = True
+            except MiraError as error:
+                ended = True
+                envelope.fail(error)
+            except Exception as error:
+                ended = True
+                self._failed(envelope, error)
+            else:
+                if envelope.taken is None:
+                    envelope.answer(value, monotonic())
+            finally:
+                self.running = None
+                now = monotonic()
+                stats.busy_seconds += now - begun
+                if not ended:
+                    self._cut_off(envelope, scope)
+            if scope.cancel_called:
+                break
+            if self.record is not None and self.record.resting(now):
+                self.last = now
+                return False
+        self.last = now
+        if len(self):
+            return True
+        self.active = False
+        self.scope = None
+        return False
+
+    def cancel(self) -> None:
+        """Cancel the handler that is running."""
+        if self.scope is not None:
+            self.scope.cancel()
+
+    async def _load(self, envelope: Envelope) -> Actor:
+        actor = self.kind.factory(self.address)
+        await actor.load(envelope)
+        self.actor = actor
+        return actor
+
+    # Failing.
+
+    def _cut_off(self, envelope: Envelope, scope: CancelScope) -> None:
+        """The handler was cancelled in the middle, so what it was changing may be half changed."""
+        self.actor = None
+        if scope.cancel_called:
+            envelope.cut_off()
+        else:
+            # It awaited something that somebody else had cancelled.
+            self._failed(envelope, RuntimeError("a cancellation from within escaped the handler"))
+
+    def _failed(self, envelope: Envelope, error: Exception) -> None:
+        self.actor = None
+        self.stats.failed += 1
+        report(self.system.observer.actor_failed, self.address, envelope.message, error)
+        envelope.fail(ActorFailed(f"{self.address} failed; the log has the details"))
+        if self.record is None:
+            self.record = Record()
+        seconds = self.record.failed(self.system.monotonic(), self.kind.intensity)
+        if seconds is not None:
+            self._quarantine(seconds)
+
+    def _quarantine(self, seconds: float) -> None:
+        """Rest: asks and durable messages are refused, what was told waits."""
+        report(self.system.observer.quarantined, self.address, seconds)
+        self.system.ticker.after(seconds, Alarm(self._wake))
+        for envelope in list(self):
+            if envelope.answerable and self.withdraw(envelope):
+                envelope.fail(self.resting_error(seconds))
+
+    def _wake(self) -> None:
+        if len(self):
+            self.system.workers.dispatch(self)
+        else:
+            self.active = False
+
+    def resting_error(self, seconds: float) -> ActorQuarantined:
+        return ActorQuarantined(f"{self.address} failed too often and rests", retry_after=seconds)
+
+    # Going away.
+
+    def expire(self) -> None:
+        """The time to see whether anybody has spoken to this address lately."""
+        idle = self.kind.idle
+        now = self.system.monotonic()
+        left = idle if self.active or self.jobs else self.last + idle - now
+        if self.record is not None:
+            left = max(left, self.record.matters_for(now, self.kind.intensity))
+        if left > 0:
+            self.system.ticker.add(now + left, left, self)
+        else:
+            self.retiring = self.active = True
+            self.system.workers.dispatch(self)
+
+    def abort(self) -> None:
+        """Answer everything that waits, and cancel the handler that is running."""
+        for envelope in list(self):
+            if self.withdraw(envelope):
+                envelope.fail(SystemStopped("the engine has stopped"))
+        if self.running is not None:
+            if self.running.answerable:
+                self.running.fail(SystemStopped("the engine has stopped"))
+            self.cancel()
+
+    async def retire(self) -> None:
+        """Drop the instance, after it has released what it holds."""
+        self.retiring = False
+        actor, self.actor = self.actor, None
+        if actor is not None and type(actor).passivate is not Actor.passivate:
+            try:
+                with self.system.ticker.limit(self.system.settings.passivate_timeout):
+                    await actor.passivate()
+            except Exception as error:
+                report(self.system.observer.actor_failed, self.address, None, error)

@@ -1,0 +1,96 @@
+"""A bounded queue whose senders wait in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .envelope import Envelope
+
+
+class Mailbox:
+    """First in, first out, for all senders together.
+
+    A sender that finds no room parks its envelope; it moves up as room is made, before anybody
+    who comes later. Queues exist only while there is something in them: an idle mailbox costs
+    its three slots.
+    """
+
+    __slots__ = ("_parked", "_queue", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._queue: deque[Envelope] | None = None
+        self._parked: deque[Envelope] | None = None
+
+    def __len__(self) -> int:
+        """How many wait inside, those parked before the door not counted."""
+        return 0 if self._queue is None else len(self._queue)
+
+    def __iter__(self) -> Iterator[Envelope]:
+        return chain(self._queue or (), self._parked or ())
+
+    def put(self, envelope: Envelope) -> int:
+        """Append, and return the new length; 0 when there is no room."""
+        queue = self._queue
+        if queue is None:
+            self._queue = deque((envelope,))
+            return 1
+        length = len(queue)
+        if length >= self.limit:
+            return 0
+        queue.append(envelope)
+        return length + 1
+
+    def put_beyond(self, envelope: Envelope) -> int:
+        """Append whether or not there is room: for what is bounded elsewhere."""
+        if self._queue is None:
+            self._queue = deque()
+        self._queue.append(envelope)
+        return len(self._queue)
+
+    def park(self, envelope: Envelope) -> None:
+        """Queue before the door; `envelope.admitted()` is called when it has moved in."""
+        if self._parked is None:
+            self._parked = deque()
+        self._parked.append(envelope)
+
+    def take(self) -> Envelope | None:
+        """Remove and return the first, or None; one that is parked moves up."""
+        queue = self._queue
+        if queue is None:
+            return None
+        first = queue.popleft()
+        if self._parked is not None:
+            self._move_up()
+        elif not queue:
+            self._queue = None
+        return first
+
+    def remove(self, envelope: Envelope) -> bool:
+        """Take one out of the middle, inside or parked. False if it is not there."""
+        if self._parked is not None and envelope in self._parked:
+            self._parked.remove(envelope)
+            if not self._parked:
+                self._parked = None
+            return True
+        if self._queue is None or envelope not in self._queue:
+            return False
+        self._queue.remove(envelope)
+        self._move_up()
+        return True
+
+    def _move_up(self) -> None:
+        queue, parked = self._queue, self._parked
+        assert queue is not None
+        while parked and len(queue) < self.limit:
+            moved = parked.popleft()
+            queue.append(moved)
+            moved.admitted()
+        if not parked:
+            self._parked = None
+        if not queue:
+            self._queue = None
