@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -22,6 +24,19 @@ WITHHELD = frozenset(
         "reply", "secret", "set_cookie", "text", "thinking", "token", "value", "arguments",
     }
 )  # fmt: skip
+
+
+#: What is bound to every log line here. A new mapping with every binding, so that it can be
+#: handed from task to task, and from actor to actor, as one value.
+fields: ContextVar[Mapping[str, str]] = ContextVar("fields", default=MappingProxyType({}))
+
+
+def _add_fields(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    for name, value in fields.get().items():
+        event.setdefault(name, value)
+    return event
 
 
 def _withhold(
@@ -36,10 +51,11 @@ def configure(level: str = "info", *, json: bool | None = None) -> None:
     """Set up logging for this process. `json` defaults to whether stderr is no terminal."""
     number = logging.getLevelNamesMapping()[level.upper()]
     as_json = not sys.stderr.isatty() if json is None else json
-    renderer: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
+    dev, processors = structlog.dev, structlog.processors
+    renderer: Any = processors.JSONRenderer() if as_json else dev.ConsoleRenderer()
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
+            _add_fields,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _withhold,
@@ -65,7 +81,10 @@ def logger(name: str) -> structlog.typing.FilteringBoundLogger:
 
 
 @contextmanager
-def bound(**fields: str) -> Iterator[None]:
-    """Bind `fields` (request_id, turn_id, user_id) to every log line inside the block."""
-    with structlog.contextvars.bound_contextvars(**fields):
+def bound(**more: str) -> Iterator[None]:
+    """Bind fields (request_id, turn_id, user_id) to every log line inside the block."""
+    token = fields.set(MappingProxyType({**fields.get(), **more}))
+    try:
         yield
+    finally:
+        fields.reset(token)
