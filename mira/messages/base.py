@@ -65,8 +65,8 @@ class DurableRow(msgspec.Struct, frozen=True, kw_only=True):
     due_at: datetime
 
 
-class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of writing one: its row, and whether it is the first undone one of its lane."""
+class Written(msgspec.Struct, frozen=True):
+    """What became of a DurableMessage. `head`: no earlier undone row stands in its lane."""
 
     row: DurableRow
     head: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -90,7 +90,7 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
     user_id: UUID
     turn_id: UUID
     seq: int
-    segment_id: UUID
+    segment_id: UUID | None
     at: datetime
     usage: Usage
 
@@ -122,7 +122,6 @@ class UseDayAdvanced(Event, frozen=True, kw_only=True):
 
     user_id: UUID
     turn_id: UUID
-    local_date: date
     ordinal: int
 
 

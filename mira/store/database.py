@@ -16,6 +16,7 @@ from uuid import UUID
 
 import anyio
 import asyncpg
+import msgspec
 from asyncpg.pool import PoolConnectionProxy
 
 from mira.errors import DatabaseUnavailable, MiraError
@@ -52,6 +53,13 @@ _AWAY = (
 def is_away(error: BaseException) -> bool:
     """Whether `error` means that the database could not be reached or went away."""
     return isinstance(error, _AWAY)
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One statement to run in somebody else's transaction."""
+
+    sql: str
+    values: tuple[object, ...] = ()
 
 
 class Tx:

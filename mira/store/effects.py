@@ -104,13 +104,23 @@ async def decide(tx: Tx, user_id: UUID, action_id: UUID, allow: bool, at: dateti
     return False
 
 
+_ACTION = (
+    "select id, turn_id, call_id, tool, arguments::text, state, expires_at, result, follow_up "
+    "from pending_actions where user_id = $1 and "
+)
+
+
 async def get(tx: Tx, user_id: UUID, action_id: UUID) -> Action:
     """Raises NotFound."""
-    row = await tx.row(
-        "select id, turn_id, call_id, tool, arguments::text, state, expires_at, result, follow_up "
-        "from pending_actions where user_id = $1 and id = $2",
-        user_id, action_id,
-    )  # fmt: skip
+    row = await tx.row(_ACTION + "id = $2", user_id, action_id)
+    if row is None:
+        raise NotFound("There is no such action.")
+    return Action(**dict(row))
+
+
+async def behind(tx: Tx, user_id: UUID, turn_id: UUID) -> Action:
+    """The action whose settling began this turn. Raises NotFound."""
+    row = await tx.row(_ACTION + "follow_up = $2", user_id, turn_id)
     if row is None:
         raise NotFound("There is no such action.")
     return Action(**dict(row))

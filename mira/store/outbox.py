@@ -78,16 +78,18 @@ class PostgresOutbox:
                 m.at or now, now,
             )  # fmt: skip
             assert row is not None
-            written.append(Written(row=_row(row), head=row["head"]))
+            written.append(Written(_row(row), row["head"]))
         return written
 
     async def due(
-        self, now: datetime, *, limit: int, busy: Sequence[tuple[str, str, str]]
+        self, now: datetime, *, limit: int, busy: Sequence[tuple[Address, str]]
     ) -> Sequence[DurableRow]:
-        """The due heads of lanes that are not in `busy` (kind, key, lane), earliest first."""
-        kinds, keys, lanes = zip(*busy, strict=True) if busy else ((), (), ())
+        """The due heads of lanes that are not in `busy`, earliest first."""
+        kinds = [address.kind for address, _ in busy]
+        keys = [address.key for address, _ in busy]
+        lanes = [lane for _, lane in busy]
         async with self._database.engine() as tx:
-            rows = await tx.fetch(_DUE, now, list(kinds), list(keys), list(lanes), limit)
+            rows = await tx.fetch(_DUE, now, kinds, keys, lanes, limit)
         return [_row(row) for row in rows]
 
     async def next_due(self, now: datetime) -> datetime | None:

@@ -259,11 +259,10 @@ async def close(tx: Tx, user_id: UUID, fence: Fence, closing: Closing, at: datet
     return TurnState(state)
 
 
-async def settle(tx: Tx, user_id: UUID, turn_id: UUID, at: datetime, wake: tuple[int, int]) -> bool:
-    """The closing event was handled. True if no other turn waits: the wake-up is done."""
-    done: bool = await tx.value(
-        "select settle_turn($1, $2, $3, $4, $5)", user_id, turn_id, at, *wake
-    )
+async def settle(tx: Tx, user_id: UUID, turn_id: UUID, at: datetime, wake: int) -> bool:
+    """The closing event was handled. True if no other turn waits: then the wake-up, the row `wake`
+    of the outbox, is done with it."""
+    done: bool = await tx.value("select settle_turn($1, $2, $3, $4)", user_id, turn_id, at, wake)
     return done
 
 
@@ -274,6 +273,18 @@ async def checkpoint(tx: Tx, user_id: UUID, turn_id: UUID, attempt: int, text: s
         "where id = $2 and user_id = $1 and state = 'running' and attempt = $3",
         user_id, turn_id, attempt, text,
     )  # fmt: skip
+
+
+async def next_attempt(tx: Tx, user_id: UUID, turn_id: UUID, fence: Fence, attempt: int) -> None:
+    """What clients saw of `attempt` is void; the turn goes on as the next. Raises StaleEpoch."""
+    changed = await tx.execute(
+        "update turns set attempt = attempt + 1, checkpoint_text = '' "
+        "where user_id = $1 and id = $2 and state = 'running' and attempt = $3 "
+        "and may_write($1, $4, $5)",
+        user_id, turn_id, attempt, fence.epoch, fence.generation,
+    )  # fmt: skip
+    if not changed:
+        raise StaleEpoch("Another activation has taken over this conversation.")
 
 
 async def left_running(tx: Tx, user_id: UUID) -> list[TurnRecord]:

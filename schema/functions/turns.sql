@@ -174,19 +174,21 @@ returns void language sql as $$
 $$;
 
 -- The handlers of a closing event are through. If no other turn waits, the wake-up that brought
--- the door here is done; returns whether it is. A wake-up renewed since then (a higher version)
--- stays, and is delivered again.
+-- the door here is done; returns whether it is.
 create or replace function settle_turn(
-  p_user uuid, p_turn uuid, p_at timestamptz, p_outbox bigint, p_version integer
+  p_user uuid, p_turn uuid, p_at timestamptz, p_outbox bigint
 ) returns boolean language plpgsql as $$
+declare v_version integer;
 begin
   update turns t set settled_at = p_at
     where t.id = p_turn and t.user_id = p_user and t.settled_at is null;
+  -- Read before looking for turns: one that is accepted after that look has raised the version.
+  select o.version into v_version from outbox o where o.id = p_outbox;
   if exists (select 1 from turns t where t.user_id = p_user
                and t.state in ('received', 'running') and t.state = 'received') then
     return false;
   end if;
-  delete from outbox o where o.id = p_outbox and o.version = p_version;
+  delete from outbox o where o.id = p_outbox and o.version = v_version;
   return found;
 end $$;
 

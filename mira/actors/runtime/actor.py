@@ -144,6 +144,13 @@ class Context(Protocol):
         """
         ...
 
+    def mark_done(self) -> None:
+        """Say that this durable message was marked done in a transaction that has committed.
+
+        For a handler whose own statement has removed the row, in place of `done`.
+        """
+        ...
+
     def again(self) -> None:
         """Have this durable message delivered once more, behind what is waiting now.
 

@@ -55,6 +55,9 @@ class Delivery(Envelope):
     def hand_over(self, job: RunningJob[Any]) -> None:
         self.taken = job
 
+    def mark_done(self) -> None:
+        self.marked = True
+
     def again(self) -> None:
         self.once_more = True
 

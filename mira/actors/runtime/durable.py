@@ -14,42 +14,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
-import msgspec
+from mira.messages.base import Address, DurableMessage, DurableRow, Written
 
-from mira.messages.base import Address, Message
+__all__ = ["DurableMessage", "DurableRow", "Lane", "Outbox", "Written"]
 
 #: Where order holds: an address and a name.
 Lane: TypeAlias = tuple[Address, str]
-
-
-class DurableMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message to be written down. `at` None means: as soon as its transaction commits."""
-
-    to: Address
-    message: Message
-    at: datetime | None = None
-    lane: str = "main"
-    key: str | None = None
-
-
-class DurableRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A message as it is written down. `version` rises when it is replaced by its key."""
-
-    id: int
-    version: int
-    to: Address
-    lane: str
-    key: str | None
-    message: Message
-    attempts: int
-    due_at: datetime
-
-
-class Written(msgspec.Struct, frozen=True):
-    """What became of a DurableMessage. `head`: no earlier undone row stands in its lane."""
-
-    row: DurableRow
-    head: bool
 
 
 class Outbox(Protocol):

@@ -108,6 +108,9 @@ class Envelope:
     async def done(self, tx: object) -> bool:
         raise ValueError("only a durable message can be marked done")
 
+    def mark_done(self) -> None:
+        raise ValueError("only a durable message can be marked done")
+
     def again(self) -> None:
         raise ValueError("only a durable message can be delivered again")
 

@@ -28,7 +28,7 @@ from .ask import Ask, ParkedTell
 from .backend import Bell, current_backend
 from .cell import Cell, current_cell
 from .dispatcher import Dispatcher
-from .durable import DurableMessage, Outbox
+from .durable import DurableMessage, Outbox, Written
 from .envelope import Envelope
 from .jobs import Jobs
 from .observer import Observer, report
@@ -85,7 +85,7 @@ class ActorSystem:
     below are for the outside, which has rank 0 and may ask every kind; handlers use their
     Context. Called from inside a handler they know it, and the same rules hold.
 
-    `carried` is a context variable whose value goes along with every message, from the sender to
+    `carried` is a context variable (with a default) whose value goes along with every message, from the sender to
     the handler and its jobs. Only `observer` hears of what nobody waits for.
     """
 
@@ -109,7 +109,7 @@ class ActorSystem:
         self.routes = routes or Routes()
         self.observer = observer or Observer()
         self.settings = settings or EngineSettings()
-        self.carrier: ContextVar[Any] = carried or ContextVar("carried")
+        self.carrier: ContextVar[Any] = carried or ContextVar("carried", default=None)
         self.carried_at_start: object = None
         self.jobs = Jobs(self)
         self._kinds = dict(kinds)
@@ -126,7 +126,7 @@ class ActorSystem:
     async def tell(self, to: Address, message: Message) -> None:
         """See Context.tell."""
         cell = self._receiver(to)
-        carried = self.carrier.get(None)
+        carried = self.carrier.get()
         if cell.accept(Envelope(cell, message, carried)):
             return
         if current_cell.get() is cell:
@@ -143,7 +143,7 @@ class ActorSystem:
     def tell_nowait(self, to: Address, message: Message) -> None:
         """See Context.tell_nowait."""
         cell = self._receiver(to)
-        if not cell.accept(Envelope(cell, message, self.carrier.get(None))):
+        if not cell.accept(Envelope(cell, message, self.carrier.get())):
             raise MailboxFull(f"the mailbox of {to} is full")
 
     async def ask(self, to: Address, message: Message, *, timeout: float) -> object:
@@ -199,6 +199,10 @@ class ActorSystem:
         for written in await outbox.write(tx, messages):
             outbox.after_commit(tx, partial(self.dispatcher.written, written))
 
+    def durable_written(self, written: Written) -> None:
+        """A durable message was written by other means, and its transaction has committed."""
+        self.dispatcher.written(written)
+
     # Looking in.
 
     def stats(self) -> Stats:
@@ -238,7 +242,7 @@ class ActorSystem:
     def _start(self) -> None:
         if self._open or self._stopped:
             raise RuntimeError("an ActorSystem runs once")
-        self.carried_at_start = self.carrier.get(None)
+        self.carried_at_start = self.carrier.get()
         self.backend = current_backend(copy_context())
         self.ticker = Ticker(self.clock, self.backend)
         self.workers = Workers(self.backend, self._crashed)
@@ -324,7 +328,7 @@ class ActorSystem:
             raise cell.resting_error(seconds)
         now = self.monotonic()
         reply = self.backend.waiter()
-        ask = Ask(cell, message, self.carrier.get(None), reply, chain, now)
+        ask = Ask(cell, message, self.carrier.get(), reply, chain, now)
         ask.bucket = self.ticker.add(now + timeout, timeout, ask)
         if not cell.accept(ask):
             cell.park(ask)

@@ -1,0 +1,207 @@
+"""What happens in a conversation, live: one feed for each, for any number of followers.
+
+A feed is a cache of the last events, and exists only while something happens or somebody follows:
+an idle conversation has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from typing import Protocol
+from uuid import UUID
+
+import msgspec
+
+from mira.actors.runtime.events import EventLog, EventReader
+from mira.clock import Clock
+from mira.messages.stream import (
+    CLOSING,
+    AnyTurnEvent,
+    Snapshot,
+    TextAdded,
+    ThinkingAdded,
+)
+from mira.messages.wire import AskConfirm, TurnBegun
+
+FeedItem = AnyTurnEvent | TurnBegun | AskConfirm
+
+#: Events kept in memory for each conversation that is active.
+KEPT = 4096
+#: Seconds after its last event for which a feed without followers is kept.
+RETAINED = 300.0
+
+
+class Copies(Protocol):
+    """Where turn events are copied to, for followers who come when this feed is gone."""
+
+    def add(self, user_id: UUID, event: AnyTurnEvent) -> None:
+        """Copy at leisure; never waits and never fails."""
+        ...
+
+
+class Entry:
+    """One item of a feed at its place."""
+
+    __slots__ = ("item", "seq", "source")
+    attempt = 0
+
+    def __init__(self, seq: int, item: FeedItem, source: str) -> None:
+        self.seq = seq
+        self.item = item
+        self.source = source
+
+
+class Feed:
+    """The live events of one conversation, in order."""
+
+    def __init__(self, user_id: UUID, clock: Clock, copies: Copies) -> None:
+        self._user_id = user_id
+        self._clock = clock
+        self._copies = copies
+        self._log: EventLog[Entry] = EventLog(_merge, limit=KEPT)
+        self._texts: list[str] = []
+        self._text_of: tuple[UUID, int] | None = None
+        self._starts: dict[UUID, int] = {}
+        self._running: UUID | None = None
+        self._touched = clock.monotonic()
+        self.followers = 0
+
+    def append(self, item: FeedItem, source: str = "") -> None:
+        """Add an item; `source` names the connection that caused it, and need not hear of it."""
+        position = self._log.last_seq + 1
+        self._touched = self._clock.monotonic()
+        if not isinstance(item, TurnBegun | AskConfirm):
+            self._note(item, position)
+            self._copies.add(self._user_id, item)
+        self._log.append(Entry(position, item, source))
+
+    def _note(self, event: AnyTurnEvent, position: int) -> None:
+        if event.turn_id not in self._starts:
+            self._starts[event.turn_id] = position
+            if len(self._starts) > KEPT // 8:
+                del self._starts[next(iter(self._starts))]
+        if (event.turn_id, event.attempt) != self._text_of:
+            self._text_of = (event.turn_id, event.attempt)
+            self._texts = []
+        if isinstance(event, TextAdded):
+            self._texts.append(event.text)
+        self._running = None if isinstance(event, CLOSING) else event.turn_id
+
+    def begin_again(self, turn_id: UUID) -> None:
+        """The turn will be tried again: who follows it from now on does not hear how it ended."""
+        self._starts.pop(turn_id, None)
+
+    def knows(self, turn_id: UUID) -> bool:
+        """Whether the turn has spoken here, so that it can be followed."""
+        return turn_id in self._starts
+
+    def idle_for(self, seconds: float) -> bool:
+        return (
+            self.followers == 0
+            and self._running is None
+            and self._clock.monotonic() - self._touched > seconds
+        )
+
+    def follow(self, turn_id: UUID, after: int) -> AsyncGenerator[tuple[AnyTurnEvent, ...], None]:
+        """The turn's events with a higher number than `after`, in batches, until it has ended."""
+        start = self._starts.get(turn_id, self._log.last_seq + 1)
+        return self._follow(self._log.reader(start - 1), turn_id, after)
+
+    async def _follow(
+        self, reader: EventReader[Entry], turn_id: UUID, after: int
+    ) -> AsyncGenerator[tuple[AnyTurnEvent, ...], None]:
+        async for batch in self._batches(reader):
+            mine = tuple(
+                item
+                for item in (entry.item for entry in batch)
+                if not isinstance(item, TurnBegun | AskConfirm)
+                and item.turn_id == turn_id
+                and item.seq > after
+            )
+            if mine:
+                yield mine
+                if isinstance(mine[-1], CLOSING):
+                    return
+
+    def all(self, source: str) -> AsyncGenerator[tuple[FeedItem, ...], None]:
+        """Everything from now on, and what the running turn has said so far."""
+        start = self._log.last_seq + 1
+        if self._running is not None:
+            start = self._starts.get(self._running, start)
+        return self._all(self._log.reader(start - 1), source)
+
+    async def _all(
+        self, reader: EventReader[Entry], source: str
+    ) -> AsyncGenerator[tuple[FeedItem, ...], None]:
+        async for batch in self._batches(reader):
+            items = tuple(e.item for e in batch if not source or e.source != source)
+            if items:
+                yield items
+
+    async def _batches(self, reader: EventReader[Entry]) -> AsyncIterator[Iterable[Entry]]:
+        while batch := await reader.batch():
+            yield self._caught_up(batch) if reader.missed else batch
+
+    def _caught_up(self, batch: tuple[Entry, ...]) -> list[Entry]:
+        """For a follower who was so slow that events were forgotten: the running turn's text as
+        one snapshot in place of its pieces, and whatever else is still here."""
+        if self._text_of is None:
+            return list(batch)
+        turn_id, attempt = self._text_of
+        rest: list[Entry] = []
+        last: Entry | None = None
+        for entry in batch:
+            item = entry.item
+            if isinstance(item, TextAdded | ThinkingAdded) and item.turn_id == turn_id:
+                last = entry
+            else:
+                rest.append(entry)
+        if last is None or isinstance(last.item, TurnBegun | AskConfirm):
+            return rest
+        snapshot = Snapshot(
+            turn_id=turn_id, attempt=attempt, seq=last.item.seq, text="".join(self._texts)
+        )
+        at = next((i for i, e in enumerate(rest) if e.seq > last.seq), len(rest))
+        rest.insert(at, Entry(last.seq, snapshot, ""))
+        return rest
+
+
+class Feeds:
+    """The feeds of all conversations that are active here."""
+
+    def __init__(self, clock: Clock, copies: Copies) -> None:
+        self._clock = clock
+        self._copies = copies
+        self._feeds: dict[UUID, Feed] = {}
+
+    def __len__(self) -> int:
+        return len(self._feeds)
+
+    def of(self, user_id: UUID) -> Feed:
+        """The feed of one conversation, begun if there is none."""
+        feed = self._feeds.get(user_id)
+        if feed is None:
+            feed = self._feeds[user_id] = Feed(user_id, self._clock, self._copies)
+        return feed
+
+    def find(self, user_id: UUID) -> Feed | None:
+        return self._feeds.get(user_id)
+
+    def sweep(self) -> int:
+        """Forget feeds that nobody follows and in which nothing has happened; return how many."""
+        idle = [user_id for user_id, feed in self._feeds.items() if feed.idle_for(RETAINED)]
+        for user_id in idle:
+            del self._feeds[user_id]
+        return len(idle)
+
+
+def _merge(one: Entry, two: Entry) -> Entry | None:
+    """Two neighbouring pieces of text as one, with the number of the later."""
+    a, b = one.item, two.item
+    if (
+        isinstance(a, TextAdded | ThinkingAdded)
+        and isinstance(b, TextAdded | ThinkingAdded)
+        and (a.turn_id, a.attempt, type(a)) == (b.turn_id, b.attempt, type(b))
+    ):
+        return Entry(two.seq, msgspec.structs.replace(b, text=a.text + b.text, offset=a.offset), "")
+    return None

@@ -1,0 +1,174 @@
+"""The calls of one round: confirmed, journalled, made, answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import anyio
+import msgspec
+
+from mira.actors.parts import Parts, Stage
+from mira.actors.tool_run import ToolRun
+from mira.actors.transcript import Transcript
+from mira.actors.voice import Voice
+from mira.errors import DatabaseUnavailable, MiraError, StaleEpoch
+from mira.messages.content import ToolResult, ToolUse
+from mira.messages.tool import ToolCall, ToolDescription, ToolOutcome
+from mira.messages.wire import AskConfirm
+from mira.store import effects
+from mira.store.turns import Fence
+from mira.telemetry import logger
+
+log = logger("tools")
+
+#: What the model is told when a call waits for the user.
+WAITING = "Waiting for the user, who has been asked whether this may be done."
+
+
+class ToolRounds:
+    """Makes the calls of a turn, round after round, and knows when to stop.
+
+    A call that changes the world outside is journalled in transactions of its own, before and
+    after, and never made twice.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        user_id: UUID,
+        turn_id: UUID,
+        fence: Fence,
+        run: ToolRun,
+        voice: Voice,
+        transcript: Transcript,
+    ) -> None:
+        self._parts = parts
+        self._user_id = user_id
+        self._turn_id = turn_id
+        self._fence = fence
+        self._run = run
+        self._voice = voice
+        self._transcript = transcript
+        self._seen: dict[tuple[str, str], str] = {}
+        self._failures: dict[str, int] = {}
+        #: Calls that were begun and have not ended.
+        self.begun: set[str] = set()
+        #: Whether a call was journalled: the turn must not be run again.
+        self.journalled = False
+        #: Whether a call waits for the user: the turn then ends with this round.
+        self.waiting = False
+        #: Whether further calls would only go round in circles.
+        self.exhausted = False
+
+    def menu(self) -> tuple[ToolDescription, ...]:
+        return self._run.menu()
+
+    async def make(self, uses: Sequence[ToolUse]) -> None:
+        """Make all calls of one round; those that are parallel-safe overlap, others keep order."""
+        known = {tool.name: tool for tool in self._run.menu()}
+        together = [
+            u for u in uses if (t := known.get(u.name)) and t.parallel_safe and not t.effect
+        ]
+        async with anyio.create_task_group() as group:
+            for use in together:
+                group.start_soon(self._make, use, known.get(use.name))
+        for use in uses:
+            if use not in together:
+                await self._make(use, known.get(use.name))
+        self._transcript.results_done()
+
+    async def _make(self, use: ToolUse, tool: ToolDescription | None) -> None:
+        call = ToolCall(
+            turn_id=self._turn_id, call_id=use.call_id, name=use.name, arguments=use.arguments
+        )
+        self._voice.tool("running", use.call_id, use.name)
+        try:
+            outcome = await self._outcome(call, tool)
+        except (StaleEpoch, DatabaseUnavailable):
+            raise
+        except MiraError as error:
+            outcome = ToolOutcome(text=error.detail, is_error=True)
+        self._transcript.result(
+            ToolResult(call_id=use.call_id, text=outcome.text, is_error=outcome.is_error)
+        )
+        phase = "waiting" if outcome.pending else "failed" if outcome.is_error else "done"
+        self._voice.tool(phase, use.call_id, use.name)
+        self._judge(call, outcome)
+
+    async def _outcome(self, call: ToolCall, tool: ToolDescription | None) -> ToolOutcome:
+        if tool is None:
+            names = ", ".join(t.name for t in self._run.menu()) or "none"
+            return ToolOutcome(
+                text=f"There is no tool named {call.name}. Tools: {names}.", is_error=True
+            )
+        if not _is_object(call.arguments):
+            return ToolOutcome(
+                text="The arguments must be one JSON object. Schema: " + tool.parameters,
+                is_error=True,
+            )
+        if self._run.needs_confirmation(call):
+            await self._propose(call)
+            return ToolOutcome(text=WAITING, pending=True)
+        if not tool.effect:
+            self.begun.add(call.call_id)
+            outcome = await self._run.call(call)
+            self.begun.discard(call.call_id)
+            return outcome
+        return await self.effect(call)
+
+    async def effect(self, call: ToolCall) -> ToolOutcome:
+        """Make a call that changes the world outside, journalled. Conflict: it was made."""
+        parts = self._parts
+        async with parts.database.user(self._user_id) as tx:
+            await effects.start(tx, self._user_id, self._fence, call, parts.clock.now())
+        self.journalled = True
+        self.begun.add(call.call_id)
+        parts.reached(Stage.EFFECT_STARTED, self._turn_id)
+        outcome = await self._run.call(call)
+        # What was done is written down even if the turn is being cancelled.
+        with anyio.CancelScope(shield=True), anyio.move_on_after(5):
+            async with parts.database.user(self._user_id) as tx:
+                await effects.finish(tx, self._user_id, call, outcome, parts.clock.now())
+        self.begun.discard(call.call_id)
+        parts.reached(Stage.EFFECT_DONE, self._turn_id)
+        return outcome
+
+    async def _propose(self, call: ToolCall) -> None:
+        parts = self._parts
+        async with parts.database.user(self._user_id) as tx:
+            action = await effects.propose(
+                tx, self._user_id, parts.ids.new(), call, parts.clock.now()
+            )
+        self.waiting = True
+        parts.feeds.of(self._user_id).append(
+            AskConfirm(
+                action_id=action.action_id,
+                tool=action.tool,
+                call=action.call,
+                expires=action.expires,
+            )
+        )
+
+    def _judge(self, call: ToolCall, outcome: ToolOutcome) -> None:
+        asked = (call.name, call.arguments)
+        if self._seen.get(asked) == outcome.text:
+            self.exhausted = True
+        self._seen[asked] = outcome.text
+        failures = self._failures.get(call.name, 0) + 1 if outcome.is_error else 0
+        self._failures[call.name] = failures
+        # One corrective retry is granted; a tool that fails again after it is left alone.
+        if failures > 2:
+            self.exhausted = True
+        if self.exhausted:
+            log.info("tool_rounds_stopped", tool=call.name)
+
+
+def _is_object(arguments: str) -> bool:
+    # An escaped NUL is valid JSON, but no database can hold it.
+    if "\\u0000" in arguments:
+        return False
+    try:
+        return isinstance(msgspec.json.decode(arguments), dict)
+    except msgspec.DecodeError:
+        return False

@@ -1,0 +1,253 @@
+"""One attempt of one turn: compose, stream, call tools, until there is an ending."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import anyio
+
+from mira.actors.checkpoints import Checkpoints
+from mira.actors.parts import Parts, Stage
+from mira.actors.tool_round import ToolRounds
+from mira.actors.transcript import Transcript
+from mira.actors.voice import Voice
+from mira.errors import DatabaseUnavailable, MiraError, ProviderMalformed, StaleEpoch
+from mira.llm.base import (
+    CallRecord,
+    Dropped,
+    Finished,
+    Request,
+    Retrying,
+    Switched,
+    SystemBlock,
+    TextDelta,
+    ThinkingDelta,
+    ToolCalling,
+)
+from mira.messages.content import Said
+from mira.messages.text import storable
+from mira.messages.tool import ToolDescription
+from mira.messages.turn import Timings, TurnState, Usage
+from mira.prompt.composer import Prompt
+from mira.store import turns
+from mira.store.turns import Closing, Fence, NewCall, TakenTurn
+
+#: Rounds of tool calls in one turn; after them the model must answer without.
+MAX_ROUNDS = 20
+OUR_FAULT = "Something went wrong on our side; the log says what."
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an attempt ended: what is to be written, and what the next prompts will contain."""
+
+    closing: Closing
+    said: tuple[Said, ...]
+    reply: str
+    tools_used: tuple[str, ...]
+    usage: Usage
+    error: MiraError | None = None
+    #: Whether the turn may be tried again: nothing outside was changed.
+    may_retry: bool = True
+    #: What went wrong on our side, for the log.
+    bug: Exception | None = None
+
+
+class TurnRun:
+    """Runs once. `cancel` may be called at any time, from the control lane."""
+
+    def __init__(
+        self, parts: Parts, user_id: UUID, fence: Fence, taken: TakenTurn, begun_at: float
+    ) -> None:
+        self._parts = parts
+        self._user_id = user_id
+        self._fence = fence
+        self._taken = taken
+        self._begun_at = begun_at
+        #: Milliseconds between the acceptance and the moment `begun_at`.
+        self._waited = (
+            max(0.0, (parts.clock.now() - taken.accepted_at).total_seconds() * 1000) - self._since()
+        )
+        self.turn_id = taken.turn_id
+        self.voice = Voice(taken.turn_id, taken.attempt, parts.feeds.of(user_id).append)
+        self._transcript = Transcript()
+        self._scope = anyio.CancelScope()
+        self._calls: list[CallRecord] = []
+        self._usage = Usage()
+        self._answered_by: tuple[str, str] | None = None
+        self._marks: dict[str, float] = {}
+        self._checkpoints = Checkpoints(parts, user_id, self.turn_id)
+        self._rounds: ToolRounds | None = None
+
+    def cancel(self) -> None:
+        """Stop at once; the ending is then CANCELLED, unless the answer was whole already."""
+        self._scope.cancel()
+
+    def mark(self, name: str) -> None:
+        """Note when a stage was reached, once."""
+        self._marks.setdefault(name, self._waited + self._since())
+
+    def timings(self) -> Timings:
+        return Timings(**self._marks)
+
+    def _since(self) -> float:
+        return (self._parts.clock.monotonic() - self._begun_at) * 1000
+
+    async def run(self, prompt: Prompt) -> Ending:
+        """Go through the turn. Never raises, but for a replaced activation or a lost database:
+        failing, too, is an ending."""
+        self.mark("composed_ms")
+        self._parts.reached(Stage.COMPOSED, self.turn_id)
+        error: Exception | None = None
+        done = False
+        with self._scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._checkpoints.run, self.voice, self._transcript)
+                try:
+                    await self._converse(prompt)
+                    done = True
+                except (StaleEpoch, DatabaseUnavailable):
+                    raise
+                except Exception as raised:
+                    error = raised
+                group.cancel_scope.cancel()
+        self.mark("streamed_ms")
+        if done:
+            return self._ending(TurnState.COMPLETE)
+        self._transcript.stop(self._rounds.begun if self._rounds else ())
+        if error is None:
+            return self._ending(TurnState.CANCELLED)
+        self._calls += getattr(error, "calls", ())
+        return self._ending(TurnState.FAILED, error)
+
+    async def _converse(self, prompt: Prompt) -> None:
+        run = await self._parts.tools.open(self._user_id, self.turn_id)
+        self._rounds = rounds = ToolRounds(
+            self._parts, self._user_id, self.turn_id, self._fence, run, self.voice,
+            self._transcript,
+        )  # fmt: skip
+        for number in range(MAX_ROUNDS + 1):
+            may_call = number < MAX_ROUNDS and not rounds.exhausted
+            finished = await self._answer(prompt, rounds.menu() if may_call else ())
+            uses = self._transcript.answered(finished.blocks)
+            if not uses:
+                break
+            if not may_call:
+                raise ProviderMalformed("The model keeps calling tools instead of answering.")
+            await rounds.make(uses)
+            if rounds.waiting:
+                return
+        if not self._transcript.text.strip():
+            raise ProviderMalformed("The model gave an empty answer.")
+
+    async def _answer(self, prompt: Prompt, tools: tuple[ToolDescription, ...]) -> Finished:
+        """One answer of the model, streamed to whoever follows the turn."""
+        request = Request(
+            system=tuple(SystemBlock(text=text, cache=cache) for text, cache in prompt.system),
+            messages=prompt.messages + self._transcript.said,
+            tools=tools,
+            max_output_tokens=self._parts.max_output_tokens,
+            cache_until=prompt.cache_until,
+        )
+        spoken = False
+        async with self._parts.model.stream(request) as items:
+            async for item in items:
+                match item:
+                    case TextDelta(text=text):
+                        if text := storable(text):
+                            spoken = True
+                            self._transcript.add(text)
+                            self.voice.text(text)
+                            self._first_event()
+                    case ThinkingDelta(text=text):
+                        if text := storable(text):
+                            spoken = True
+                            self.voice.thinking(text)
+                            self._first_event()
+                    case ToolCalling(call_id=call_id, name=name):
+                        spoken = True
+                        self.voice.tool("called", call_id, name)
+                        self._first_event()
+                    case Retrying() | Switched():
+                        if spoken:
+                            await self._start_over()
+                        spoken = False
+                        self._tell(item)
+                    case Dropped(what=what):
+                        self.voice.notice("dropped", what)
+                    case Finished():
+                        self._calls += item.calls
+                        self._usage += item.usage
+                        self._answered_by = (item.provider, item.model)
+                        return item
+        raise ProviderMalformed("The model's answer has no end.")
+
+    def _first_event(self) -> None:
+        if "first_text_ms" not in self._marks:
+            self.mark("first_text_ms")
+            self._checkpoints.begin()
+            self._parts.reached(Stage.FIRST_EVENT, self.turn_id)
+
+    def _tell(self, item: Retrying | Switched) -> None:
+        match item:
+            case Retrying(source=source, reason=reason):
+                self.voice.notice("retry", f"{source}: {reason}. Trying again.")
+            case Switched(source=source, target=target, reason=reason):
+                self.voice.notice("provider_switch", f"{source}: {reason}. {target} answers now.")
+
+    async def _start_over(self) -> None:
+        """What was streamed of this answer is void: clients are told by a new attempt."""
+        self._transcript.void()
+        attempt = self.voice.attempt + 1
+        async with self._parts.database.user(self._user_id) as tx:
+            await turns.next_attempt(
+                tx, self._user_id, self.turn_id, self._fence, self.voice.attempt
+            )
+        self.voice.next_attempt(attempt, self._transcript.settled_text)
+
+    def _ending(self, state: TurnState, raised: Exception | None = None) -> Ending:
+        bug = None if raised is None or isinstance(raised, MiraError) else raised
+        error = raised if isinstance(raised, MiraError) else MiraError(OUR_FAULT) if bug else None
+        provider, model = self._answered_by or (None, None)
+        text = self._transcript.text
+        partial = {TurnState.CANCELLED: "cancelled", TurnState.FAILED: "interrupted"}
+        return Ending(
+            closing=Closing(
+                turn_id=self.turn_id,
+                attempt=self.voice.attempt,
+                state=state,
+                messages=self._transcript.to_store(self._parts.ids, partial.get(state, "complete")),
+                calls=tuple(_booked(self._parts.ids.new(), call) for call in self._calls),
+                provider=provider,
+                model=model,
+                usage=self._usage,
+                timings=self.timings(),
+                error_code=error.code if error else None,
+                error_detail=error.detail if error else None,
+            ),
+            said=self._transcript.said,
+            reply=text,
+            tools_used=self._transcript.tools_used,
+            usage=self._usage,
+            error=error,
+            may_retry=not (self._rounds and self._rounds.journalled),
+            bug=bug,
+        )
+
+
+def _booked(call_id: UUID, call: CallRecord) -> NewCall:
+    return NewCall(
+        id=call_id,
+        purpose="conversation",
+        provider=call.provider,
+        model=call.model,
+        input_tokens=call.usage.input_tokens,
+        output_tokens=call.usage.output_tokens,
+        cache_read_tokens=call.usage.cache_read_tokens,
+        cache_write_tokens=call.usage.cache_write_tokens,
+        reported=call.usage.reported,
+        first_event_ms=call.first_event_ms,
+        total_ms=call.total_ms,
+        error=call.error,
+    )

@@ -1,0 +1,54 @@
+"""The map of the house: which events there are, who publishes them, and who hears them.
+
+Only the door of a conversation publishes. Before the commit contributors add to its transaction;
+after it the stages of handlers run, one stage after another.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from mira.actors.continuum import KIND, Continuum
+from mira.actors.parts import Parts
+from mira.actors.runtime.actor import Context
+from mira.actors.runtime.routes import Route, Routes
+from mira.actors.runtime.system import Kind
+from mira.messages.turn import TurnCompleted, UseDayAdvanced
+from mira.telemetry import logger
+
+log = logger("events")
+
+
+def kinds(parts: Parts, idle: float) -> dict[str, Kind]:
+    """Every kind of actor with its rank: an ask goes only to a higher one."""
+    return {
+        KIND: Kind(
+            factory=lambda address: Continuum(parts, UUID(address.key)),
+            rank=1,
+            idle=idle,
+        ),
+    }
+
+
+async def _note_use_day(event: UseDayAdvanced, ctx: Context) -> None:
+    log.info("use_day_advanced", ordinal=event.ordinal)
+
+
+async def _note_usage(event: TurnCompleted, ctx: Context) -> None:
+    log.info(
+        "turn_usage",
+        input_tokens=event.usage.input_tokens,
+        output_tokens=event.usage.output_tokens,
+        cache_read_tokens=event.usage.cache_read_tokens,
+        calls=event.usage.calls,
+    )
+
+
+def routes() -> Routes:
+    """Who hears what. An event that is not listed is published and heard by nobody yet."""
+    return Routes(
+        {
+            UseDayAdvanced: Route(stages=((_note_use_day,),)),
+            TurnCompleted: Route(stages=((_note_usage,),)),
+        }
+    )
