@@ -1,0 +1,127 @@
+"""Reading requests: bounded bodies, typed queries, opaque cursors."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, TypeVar
+
+import anyio
+import msgspec
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive
+
+from mira.errors import Malformed, TooLarge, ValidationFailed
+
+T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+
+#: How long a body may take to arrive.
+BODY_WITHIN = 30.0
+#: What is read and thrown away of a body that nobody wants, so that the answer can be read by a
+#: client that still sends; and for how long.
+_DRAIN_BYTES = 16 * 1024 * 1024
+_DRAIN_WITHIN = 5.0
+
+
+class Body:
+    """The body of one request, read at most once."""
+
+    def __init__(self, receive: Receive, length: str | None, limit: int) -> None:
+        self._receive = receive
+        self._length = length
+        self._limit = limit
+        self._more = True
+
+    async def read(self) -> bytes:
+        """The whole body. Raises TooLarge beyond the limit, Malformed if it does not come."""
+        if self._length is not None and self._length.isdigit() and int(self._length) > self._limit:
+            raise self._too_large()
+        parts, size = [], 0
+        with anyio.move_on_after(BODY_WITHIN):
+            while self._more:
+                chunk = await self._next()
+                size += len(chunk)
+                if size > self._limit:
+                    raise self._too_large()
+                parts.append(chunk)
+            return b"".join(parts)
+        raise Malformed("The body of the request did not arrive in time.")
+
+    async def drain(self) -> None:
+        """Throw away what is left of it, within bounds."""
+        size = 0
+        with anyio.move_on_after(_DRAIN_WITHIN):
+            while self._more and size < _DRAIN_BYTES:
+                try:
+                    size += len(await self._next())
+                except ClientDisconnect:
+                    return
+
+    async def _next(self) -> bytes:
+        message: Message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self._more = False
+            raise ClientDisconnect
+        self._more = message.get("more_body", False)
+        chunk: bytes = message.get("body", b"")
+        return chunk
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"The body may have at most {self._limit} bytes.")
+
+
+def json_body(raw: bytes, content_type: str | None, model: type[T]) -> T:
+    """Decode a body. Raises Malformed if it is no JSON, ValidationFailed if it does not fit."""
+    kind = (content_type or "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (
+        kind.startswith("application/") and kind.endswith("+json")
+    ):
+        raise Malformed("Send JSON, with the header Content-Type: application/json.")
+    try:
+        return msgspec.json.decode(raw, type=model)
+    except msgspec.ValidationError as error:
+        raise _invalid(error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Malformed("The body is not valid JSON in UTF-8.") from None
+
+
+def query(parameters: QueryParams, model: type[S]) -> S:
+    """Decode a query string. Raises ValidationFailed."""
+    names = {field.encode_name for field in msgspec.structs.fields(model)}
+    given: dict[str, Any] = {name: value for name, value in parameters.items() if name in names}
+    try:
+        return msgspec.convert(given, model, strict=False)
+    except msgspec.ValidationError as error:
+        raise _invalid(error) from None
+
+
+def write_cursor(*parts: object) -> str:
+    """An opaque cursor from the sort key of the last row of a page."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(parts)).rstrip(b"=").decode()
+
+
+def read_cursor(cursor: str | None, kind: type[T]) -> T | None:
+    """The sort key in a cursor, None for none. Raises ValidationFailed for one we did not write."""
+    if cursor is None:
+        return None
+    try:
+        raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.MsgspecError, UnicodeError, ValueError, binascii.Error):
+        raise ValidationFailed(
+            "This cursor was not given out here.", (("cursor", "not a cursor"),)
+        ) from None
+
+
+def cut(rows: list[T], limit: int) -> tuple[list[T], bool]:
+    """A page out of one row more than asked for, and whether another page follows."""
+    return rows[:limit], len(rows) > limit
+
+
+def _invalid(error: msgspec.ValidationError) -> ValidationFailed:
+    """msgspec says: `Expected `str`, got `int` - at `$.message`."""
+    text, _, at = str(error).partition(" - at ")
+    field = at.strip("`").removeprefix("$").lstrip(".") or "body"
+    return ValidationFailed(f"{field}: {text}.", ((field, text),))
