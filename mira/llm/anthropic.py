@@ -61,6 +61,7 @@ def connect(
             timeout=http.timeout,
             http_client=http,
         )
+        _ = client.messages  # imports more, better here than in the first call
         return client
 
     return Connection(PROVIDER, "anthropic", make, key, base)
@@ -159,6 +160,9 @@ class AnthropicProvider:
                 f"{PROVIDER} sent what is no event of its protocol.", provider=PROVIDER
             ) from None
         raise error
+
+    async def warm(self) -> None:
+        await self._connection.client()
 
     async def probe(self) -> None:
         """Ask for the list of models. An endpoint that lacks one has answered, too."""

@@ -152,6 +152,10 @@ class Provider(Protocol):
         """Make one call. Leaving the context early closes the connection at once."""
         ...
 
+    async def warm(self) -> None:
+        """Load what the first call would wait for. Raises ProviderError."""
+        ...
+
     async def probe(self) -> None:
         """See whether the provider answers, as cheaply as it can. Raises ProviderError."""
         ...

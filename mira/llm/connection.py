@@ -30,9 +30,7 @@ C = TypeVar("C", bound=Closable)
 
 async def load_module(name: str) -> Any:
     """Import a slow module in a thread, so that the loop goes on meanwhile."""
-    if name not in sys.modules:
-        await anyio.to_thread.run_sync(importlib.import_module, name)
-    return sys.modules[name]
+    return sys.modules.get(name) or await anyio.to_thread.run_sync(importlib.import_module, name)
 
 
 class Connection(Generic[C]):
@@ -58,6 +56,7 @@ class Connection(Generic[C]):
         self._read_key = key
         self._key: str | None = None
         self._client: C | None = None
+        self._retired: list[C] = []
         self._lock = anyio.Lock()
 
     async def client(self) -> C:
@@ -74,7 +73,10 @@ class Connection(Generic[C]):
                         provider=self.provider,
                         http_status=401,
                     )
-                self._client = self._make(sdk, self._key or NO_KEY, self.base_url)
+                # Half a second, most of it certificates: not on the loop.
+                self._client = await anyio.to_thread.run_sync(
+                    self._make, sdk, self._key or NO_KEY, self.base_url
+                )
             return self._client
 
     @property
@@ -85,18 +87,21 @@ class Connection(Generic[C]):
     async def refresh(self) -> bool:
         """Read the key again; a client with an old one is replaced. Return whether it changed.
 
-        Streams that run on the old client are left to end: it is closed when they no longer
-        refer to it.
+        Streams that run on the old client are left to end: it is closed with the connection.
         """
         async with self._lock:
             if await self._read_key() == self._key:
                 return False
+            if self._client is not None:
+                self._retired.append(self._client)
             self._client = None
             return True
 
     async def aclose(self) -> None:
         """Close the client. Idempotent."""
-        client, self._client = self._client, None
-        if client is not None:
-            with anyio.move_on_after(_CLOSING, shield=True):
-                await client.close()
+        clients, self._retired = [*self._retired, self._client], []
+        self._client = None
+        for client in clients:
+            if client is not None:
+                with anyio.move_on_after(_CLOSING, shield=True):
+                    await client.close()

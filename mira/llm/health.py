@@ -51,3 +51,7 @@ class Health:
         outages = state.outages + 1 if state else 1
         rest = min(LONGEST_REST, REST * 2 ** (outages - 1))
         self._states[name] = _State(until=self._clock.monotonic() + rest, outages=outages)
+
+    def forget(self) -> None:
+        """Count every provider as well again: something about them has changed."""
+        self._states.clear()

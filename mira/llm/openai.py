@@ -6,7 +6,7 @@ provider remembers, leaves it out and asks again. A stream without a finish reas
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
@@ -65,13 +65,17 @@ def connect(
             timeout=http.timeout,
             http_client=http,
         )
+        _ = client.chat.completions  # imports more, better here than in the first call
         return client
 
     return Connection(provider, "openai", make, key, base)
 
 
 class OpenAIProvider:
-    """One model of an endpoint. An empty `model` stands for the one that the endpoint offers."""
+    """One model of an endpoint. An empty `model` stands for the one that the endpoint offers.
+
+    `options` are further parameters, sent with every call.
+    """
 
     def __init__(
         self,
@@ -80,8 +84,10 @@ class OpenAIProvider:
         clock: Clock,
         *,
         window: int = 0,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = model
+        self._options = dict(options or {})
         self._connection = connection
         self._provider = connection.provider
         self._clock = clock
@@ -120,6 +126,7 @@ class OpenAIProvider:
         try:
             while True:
                 wanted, dropped = parameters(self.model, self.name, request)
+                wanted.update(self._options)
                 dropped += self._adapt(wanted)
                 try:
                     return await _create(client, wanted), dropped
@@ -227,6 +234,9 @@ class OpenAIProvider:
         if isinstance(error, openai.APIError):
             raise failures.of_answer(provider, None, error.body) from None
         raise error
+
+    async def warm(self) -> None:
+        await self._connection.client()
 
     async def probe(self) -> None:
         """Ask for the list of models. An endpoint that lacks one has answered, too."""

@@ -97,13 +97,18 @@ class Routing:
         health: Health | None = None,
         policy: Policy | None = None,
     ) -> None:
-        if not chain:
-            raise ValueError("a routing needs at least one provider")
-        self.chain = tuple(chain)
+        self.chain: tuple[Provider, ...] = ()
+        self.use(chain)
         self._clock = clock
         self._ids = ids
         self._health = health or Health(clock)
         self._policy = policy or Policy()
+
+    def use(self, chain: Sequence[Provider]) -> None:
+        """Take another chain for the requests to come; those under way keep theirs."""
+        if not chain:
+            raise ValueError("a routing needs at least one provider")
+        self.chain = tuple(chain)
 
     @property
     def name(self) -> str:

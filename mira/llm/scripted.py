@@ -141,6 +141,9 @@ class ScriptedProvider:
                 case _:
                     yield step
 
+    async def warm(self) -> None:
+        """Nothing to load."""
+
     async def probe(self) -> None:
         self.probes += 1
         if self.down is not None:
