@@ -30,7 +30,7 @@ Purpose = Literal[
 
 
 def default_home() -> Path:
-    """`~/.mira`; for root the system's state directory, which a server that drops root can enter."""
+    """`~/.mira`; for root the system's state directory: a server that drops root can enter it."""
     return Path("/var/lib/mira") if os.geteuid() == 0 else Path.home() / ".mira"
 
 
@@ -97,7 +97,7 @@ class Settings(BaseSettings):
     @property
     def address(self) -> str:
         """The address that a person types."""
-        host = "127.0.0.1" if self.host in ("", "0.0.0.0") else self.host  # noqa: S104
+        host = "127.0.0.1" if self.host in ("", "0.0.0.0") else self.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def model_for(self, purpose: Purpose) -> str | None:
