@@ -46,7 +46,7 @@ def door_of(user_id: UUID) -> Address:
 class Continuum(Actor):
     """One user's conversation, while somebody speaks."""
 
-    __slots__ = ("_endings", "_parts", "_running", "_standing", "_user_id")
+    __slots__ = ("_endings", "_parts", "_running", "_standing", "_told", "_user_id")
 
     def __init__(self, parts: Parts, user_id: UUID) -> None:
         self._parts = parts
@@ -54,6 +54,7 @@ class Continuum(Actor):
         self._endings = Endings(parts, user_id)
         self._standing: Standing | None = None
         self._running: TurnRun | None = None
+        self._told: str | None = None
 
     def control(self, message: Message) -> None:
         """CancelTurn stops the turn if it is the one that runs."""
@@ -122,6 +123,7 @@ class Continuum(Actor):
         run = TurnRun(parts, self._user_id, standing.fence, taken, begun_at)
         self._running = run
         run.mark("started_ms")
+        self._tell_notice(run)
         parts.reached(Stage.RUNNING, taken.turn_id)
         try:
             await self._announce(ctx, taken)
@@ -147,6 +149,13 @@ class Continuum(Actor):
             provider=closing.provider, model=closing.model,
         )  # fmt: skip
         await self._endings.settle(ctx, taken.turn_id, event)
+
+    def _tell_notice(self, run: TurnRun) -> None:
+        """Say once in an activation what the user must know of the model."""
+        notice = self._parts.notice()
+        if notice and notice != self._told:
+            run.voice.notice("model", notice)
+        self._told = notice
 
     async def _announce(self, ctx: Context, taken: TakenTurn) -> None:
         user_id, turn_id, now = self._user_id, taken.turn_id, self._parts.clock.now()

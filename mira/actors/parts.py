@@ -61,3 +61,5 @@ class Parts:
     reached: StageObserver
     #: Called when a write was refused because another server or activation has taken over.
     stale: Callable[[], None]
+    #: What the user must know of the model that answers, if anything.
+    notice: Callable[[], str | None]

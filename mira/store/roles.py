@@ -22,6 +22,10 @@ ROLES = ("mira_app", "mira_engine")
 class Passwords(Protocol):
     """Where the roles' passwords are kept, and drawn."""
 
+    def is_given(self, role: str) -> bool:
+        """Whether the role has a URL of its own: then it must exist, and is left as it is."""
+        ...
+
     async def get(self, role: str) -> str | None: ...
 
     async def make(self, role: str) -> str:
@@ -40,6 +44,8 @@ async def ensure_roles(
         )
     }
     for role in ROLES:
+        if role in have and passwords and passwords.is_given(role):
+            continue
         password = await passwords.get(role) if passwords else None
         if role in have and (password or passwords is None):
             continue

@@ -6,41 +6,62 @@ that a server that slept through its replacement cannot write when it wakes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Self
 
+import anyio
 import asyncpg
 
+from mira.clock import Clock
 from mira.errors import DatabaseUnavailable, StartupRefused
 from mira.store.database import Connect, is_away
+from mira.telemetry import logger
+
+log = logger("server_lock")
 
 _LOCK = 0x4D495241_02
+#: Seconds between two looks at the lock's connection.
+CHECK_EVERY = 5.0
+#: Seconds between attempts to get the lock back while the database is away.
+RETAKE_EVERY = 0.5
+
+_ANOTHER = StartupRefused(
+    "Another MIRA server is already working on this database.",
+    "Stop it first, or give this one a database of its own (MIRA_DATABASE_URL).",
+)
 
 
 class ServerLock:
-    """Held from `take` until `release` or until its connection is lost."""
+    """Held from `take` until `release`, or until another server has it."""
 
-    def __init__(
-        self,
-        connection: asyncpg.Connection[asyncpg.Record],
-        generation: int,
-        lost: Callable[[], None],
-    ) -> None:
-        self._connection = connection
-        self._on_end = lambda _connection: lost()
-        connection.add_termination_listener(self._on_end)
+    def __init__(self, engine: Connect, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._connection: asyncpg.Connection[asyncpg.Record] | None = None
+        self._look = anyio.Event()
         #: The number of this start; every commit of a conversation carries it.
-        self.generation = generation
+        self.generation = 0
 
     @classmethod
-    async def take(cls, engine: Connect, lost: Callable[[], None]) -> Self:
-        """Take the lock; call `lost` once if its connection ends before `release`.
+    async def take(cls, engine: Connect, clock: Clock) -> Self:
+        """Take the lock and begin a new generation.
 
-        Raises StartupRefused if another server holds it.
+        Raises StartupRefused if another server holds it, DatabaseUnavailable.
         """
+        lock = cls(engine, clock)
+        connection = await lock._lock()
+        try:
+            lock.generation = await connection.fetchval(
+                "update house set generation = generation + 1 returning generation"
+            )
+        except BaseException:
+            connection.terminate()
+            raise
+        return lock
+
+    async def _lock(self) -> asyncpg.Connection[asyncpg.Record]:
         try:
             connection = await asyncpg.connect(
-                **engine,
+                **self._engine,
                 timeout=10,
                 command_timeout=10,
                 server_settings={
@@ -56,29 +77,66 @@ class ServerLock:
             raise
         try:
             if not await connection.fetchval("select pg_try_advisory_lock($1)", _LOCK):
-                raise StartupRefused(
-                    "Another MIRA server is already working on this database.",
-                    "Stop it first, or give this one a database of its own (MIRA_DATABASE_URL).",
-                )
-            generation = await connection.fetchval(
-                "update house set generation = generation + 1 returning generation"
-            )
+                raise _ANOTHER
         except BaseException:
             connection.terminate()
             raise
-        return cls(connection, generation, lost)
+        connection.add_termination_listener(self._noticed)
+        self._connection = connection
+        return connection
+
+    def _noticed(self, _connection: object) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Have `keep` look at once whether the lock still holds."""
+        self._look.set()
+
+    async def keep(self) -> None:
+        """Watch over the lock; when its connection is lost, get it back.
+
+        A database that was restarted gives it back, and all goes on. Raises StartupRefused as
+        soon as another server has it, or has had it: then this process must end.
+        """
+        while True:
+            with anyio.move_on_after(CHECK_EVERY):
+                await self._look.wait()
+            self._look = anyio.Event()
+            try:
+                await self.check()
+            except DatabaseUnavailable:
+                log.warning("server_lock_lost")
+                await self._retake()
+                log.info("server_lock_retaken")
 
     async def check(self) -> None:
-        """Ask the server over the lock's connection. Raises DatabaseUnavailable if it is gone."""
+        """Raise DatabaseUnavailable if the lock's connection is gone, StartupRefused if another
+        server has taken over."""
+        connection = self._connection
+        if connection is None or connection.is_closed():
+            raise DatabaseUnavailable("The server's lock is lost.")
         try:
-            await self._connection.execute("select 1")
+            generation = await connection.fetchval("select generation from house")
         except Exception as error:
             if is_away(error):
+                connection.terminate()
                 raise DatabaseUnavailable("The server's lock is lost.") from error
             raise
+        if generation != self.generation:
+            raise _ANOTHER
+
+    async def _retake(self) -> None:
+        while True:
+            try:
+                await self._lock()
+                await self.check()
+                return
+            except DatabaseUnavailable:
+                await self._clock.sleep(RETAKE_EVERY)
 
     async def release(self) -> None:
-        """Give the lock back. `lost` is not called any more."""
-        if not self._connection.is_closed():
-            self._connection.remove_termination_listener(self._on_end)
-            await self._connection.close(timeout=5)
+        """Give the lock back."""
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.is_closed():
+            connection.remove_termination_listener(self._noticed)
+            await connection.close(timeout=5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
@@ -12,12 +12,10 @@ from mira.clock import Clock
 from mira.errors import MiraError
 from mira.messages.base import Address, Event, Message
 
-from .durable import DurableRow, Lane
+from .durable import DurableMessage, DurableRow
 from .routes import Contribution, HandlerFailure
 
 T = TypeVar("T")
-
-__all__ = ["Actor", "Context", "Job", "Lane", "Outcome"]
 
 
 class Actor:
@@ -135,6 +133,10 @@ class Context(Protocol):
         `at` (aware) is the earliest time of delivery. Order holds within an address
         and lane. An undone message of the same address, lane and key is replaced.
         """
+        ...
+
+    async def write_durable(self, tx: object, messages: Sequence[DurableMessage]) -> None:
+        """Write several durable messages at once, in order: see `tell_durable`."""
         ...
 
     async def done(self, tx: object) -> bool:

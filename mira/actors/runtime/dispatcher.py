@@ -11,6 +11,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from anyio import CancelScope
 from msgspec.structs import replace
 
 from mira.errors import MiraError, SystemStopped
@@ -49,7 +50,7 @@ class Delivery(Envelope):
     async def done(self, tx: object) -> bool:
         outbox = self.cell.system.dispatcher.outbox
         self.replaced = not await outbox.done(self.durable, tx)
-        outbox.after_commit(tx, self._mark)
+        outbox.after_commit(tx, self.mark_done)
         return not self.replaced
 
     def hand_over(self, job: RunningJob[Any]) -> None:
@@ -69,9 +70,6 @@ class Delivery(Envelope):
 
     def cut_off(self) -> None:
         self._end(SystemStopped("the handler was cancelled"))
-
-    def _mark(self) -> None:
-        self.marked = True
 
     def _end(self, error: Exception | None) -> None:
         if self._ended:
@@ -103,6 +101,7 @@ class Dispatcher:
         self._outages: dict[int, int] = {}
         self._timer: tuple[int, Alarm, datetime] | None = None
         self._closed = False
+        self._scope = CancelScope()
 
     # Taking in.
 
@@ -229,15 +228,16 @@ class Dispatcher:
     async def run(self) -> None:
         """Ask the store when there is reason to, until closed."""
         failures = 0
-        while not self._closed:
-            try:
-                await self._poll()
-                failures = 0
-            except Exception as error:
-                self._outbox_failed(error)
-                failures += 1
-            every = self._settings.poll_every
-            await self._wait(min(2.0**failures, every) if failures else every, failures > 0)
+        with self._scope:
+            while True:
+                try:
+                    await self._poll()
+                    failures = 0
+                except Exception as error:
+                    self._outbox_failed(error)
+                    failures += 1
+                every = self._settings.poll_every
+                await self._wait(min(2.0**failures, every) if failures else every, failures > 0)
 
     async def _wait(self, seconds: float, stubborn: bool) -> None:
         """Wait for the bell, at most so long; a stubborn wait is not cut short by it."""
@@ -245,7 +245,7 @@ class Dispatcher:
         end = self._system.monotonic() + seconds
         bucket = self._system.ticker.after(seconds, alarm)
         await self._bell.wait()
-        while stubborn and not self._closed and self._system.monotonic() < end:
+        while stubborn and self._system.monotonic() < end:
             await self._bell.wait()
         self._system.ticker.discard(bucket, alarm)
 
@@ -267,8 +267,6 @@ class Dispatcher:
             rows = await self.outbox.due(now, limit=free, busy=tuple(self._lanes))
         finally:
             self._during_poll = None
-        if self._closed:
-            return
         for row in rows:
             lane = (row.to, row.lane)
             if lane in touched:
@@ -284,7 +282,7 @@ class Dispatcher:
     def close(self) -> None:
         """Deliver nothing more; what is in flight may end."""
         self._closed = True
-        self._bell.ring()
+        self._scope.cancel()
 
     def _outbox_failed(self, error: Exception) -> None:
         report(self._system.observer.outbox_failed, error)

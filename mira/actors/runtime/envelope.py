@@ -7,7 +7,7 @@ message has a row (`dispatcher`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +15,7 @@ from mira.clock import Clock
 from mira.errors import MiraError
 from mira.messages.base import Address, Event, Message
 
-from .durable import DurableRow
+from .durable import DurableMessage, DurableRow
 from .observer import report
 from .routes import Contribution, HandlerFailure
 
@@ -104,6 +104,11 @@ class Envelope:
         key: str | None = None,
     ) -> Coroutine[Any, Any, None]:
         return self.cell.system.tell_durable(tx, to, message, at=at, lane=lane, key=key)
+
+    def write_durable(
+        self, tx: object, messages: Sequence[DurableMessage]
+    ) -> Coroutine[Any, Any, None]:
+        return self.cell.system.write_durable(tx, messages)
 
     async def done(self, tx: object) -> bool:
         raise ValueError("only a durable message can be marked done")

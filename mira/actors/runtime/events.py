@@ -8,7 +8,7 @@ had to forget what it has not read is told so.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 import anyio
@@ -134,9 +134,13 @@ class EventReader(Generic[E]):
         self._position += missed + len(events)
         return self._log.merged(events)
 
-    async def __aiter__(self) -> AsyncIterator[tuple[E, ...]]:
-        while batch := await self.batch():
-            yield batch
+    def __aiter__(self) -> EventReader[E]:
+        return self
+
+    async def __anext__(self) -> tuple[E, ...]:
+        if batch := await self.batch():
+            return batch
+        raise StopAsyncIteration
 
 
 def _seq(event: Numbered) -> int:

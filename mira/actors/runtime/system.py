@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar, copy_context
 from datetime import datetime
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from anyio import CancelScope
+from anyio import CancelScope, create_task_group
 
 from mira.clock import Clock
 from mira.errors import (
@@ -85,8 +85,8 @@ class ActorSystem:
     below are for the outside, which has rank 0 and may ask every kind; handlers use their
     Context. Called from inside a handler they know it, and the same rules hold.
 
-    `carried` is a context variable (with a default) whose value goes along with every message, from the sender to
-    the handler and its jobs. Only `observer` hears of what nobody waits for.
+    `carried` is a context variable (with a default) whose value goes along with every message,
+    from the sender to the handler and its jobs. `observer` hears of what nobody waits for.
     """
 
     def __init__(
@@ -274,20 +274,20 @@ class ActorSystem:
         with self.ticker.limit(self.settings.stop_cleanup):
             await self.workers.quiet()
             await self._passivate_all()
+            await self.workers.close()
+        self._cells.clear()
         self.ticker.close()
         await self._loops.quiet()
-        await self.workers.close()
 
     async def _passivate_all(self) -> None:
-        async def passivate(cells: Iterator[Cell]) -> None:
+        async def passivate() -> None:
             for cell in cells:
                 await cell.retire()
 
-        waiting = iter([cell for cell in self._cells.values() if cell.actor is not None])
-        for _ in range(64):
-            self.workers.spawn(passivate, waiting)
-        await self.workers.quiet()
-        self._cells.clear()
+        cells = iter([cell for cell in self._cells.values() if cell.actor is not None])
+        async with create_task_group() as group:
+            for _ in range(64):
+                group.start_soon(passivate)
 
     # For the other parts of the engine.
 
