@@ -8,12 +8,14 @@ from itertools import groupby
 
 import anyio
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 import mira
-from mira.web import openapi, pages
+from mira.web import openapi, pages, problems
 from mira.web.auth import Authenticator
 from mira.web.buckets import RateLimiter
 from mira.web.connections import Connections
@@ -23,7 +25,7 @@ from mira.web.endpoint import Call, Endpoint
 from mira.web.health import Health
 from mira.web.http import ENDPOINTS
 from mira.web.metrics import Metrics
-from mira.web.middleware import Surface
+from mira.web.middleware import REQUEST_ID, Surface
 from mira.web.resource import Resource
 from mira.web.services import WebServices
 from mira.web.wanted import Wanted
@@ -44,13 +46,22 @@ def build(services: WebServices) -> Starlette:
             yield
             tasks.cancel_scope.cancel()
 
-    return Starlette(
+    app = Starlette(
         routes=_routes(context),
         middleware=[
             Middleware(Surface, ids=services.ids, clock=services.clock, metrics=context.metrics)
         ],
+        exception_handlers={HTTPException: _no_such_thing},
         lifespan=lifespan,
     )
+    # Every resource has one address.
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _no_such_thing(request: Request, error: Exception) -> Response:
+    """What the router itself refuses: an unknown address, or a method of a page."""
+    return problems.respond(problems.problem(error, request.scope[REQUEST_ID]))
 
 
 def _context(services: WebServices) -> Context:
