@@ -125,7 +125,7 @@ class Context(Protocol):
         message: Message,
         *,
         at: datetime | None = None,
-        lane: str = "main",
+        lane: str,
         key: str | None = None,
     ) -> None:
         """Write a message that will arrive if, and only if, the transaction `tx` commits.

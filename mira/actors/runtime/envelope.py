@@ -100,7 +100,7 @@ class Envelope:
         message: Message,
         *,
         at: datetime | None = None,
-        lane: str = "main",
+        lane: str,
         key: str | None = None,
     ) -> Coroutine[Any, Any, None]:
         return self.cell.system.tell_durable(tx, to, message, at=at, lane=lane, key=key)

@@ -183,7 +183,7 @@ class ActorSystem:
         message: Message,
         *,
         at: datetime | None = None,
-        lane: str = "main",
+        lane: str,
         key: str | None = None,
     ) -> None:
         """See Context.tell_durable."""
