@@ -18,7 +18,7 @@ import uvloop
 from anyio.abc import TaskGroup
 from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
-from starlette.applications import Starlette
+from hypercorn.typing import ASGIFramework
 
 from mira.actors.conversations import Conversations
 from mira.actors.copies import EventCopies
@@ -190,7 +190,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
 
 
 async def _web(
-    web: Starlette,
+    web: ASGIFramework,
     settings: Settings,
     stop: anyio.Event,
     group: TaskGroup,
@@ -212,7 +212,7 @@ async def _web(
     config.bind = [f"fd://{sockets.insecure_sockets[0].detach()}"]
     task_status.started(settings.model_copy(update={"port": port}).address)
     with anyio.CancelScope(shield=True):
-        await hypercorn_serve(web, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
+        await hypercorn_serve(web, config, shutdown_trigger=stop.wait)
     group.cancel_scope.cancel()
 
 
