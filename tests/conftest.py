@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import asyncpg
@@ -18,6 +19,13 @@ from mira.store.database import Database
 from mira.store.migrate import migrate
 from mira.store.users import User, ensure_user
 from tests.services import TestServices, start_test_services
+from tests.support.processes import (
+    DoubleProcess,
+    Person,
+    Residents,
+    ServerProcess,
+    run_apart,
+)
 
 # The same examples in every run, on fast machines and slow ones.
 hypothesis.settings.register_profile("mira", derandomize=True, deadline=None, database=None)
@@ -49,6 +57,21 @@ class Place:
     engine: dict[str, Any]
 
 
+def place_of(services: TestServices, name: str) -> Place:
+    """How each role reaches a database of the test services."""
+    return Place(
+        owner=dict(services.pg.dsn("postgres", name)),
+        app=dict(services.pg.dsn("mira_app", name)),
+        engine=dict(services.pg.dsn("mira_engine", name)),
+    )
+
+
+def url_of(connect: dict[str, Any]) -> str:
+    """The same way to a database as a URL, as a setting has it."""
+    host = quote(connect["host"], safe="")
+    return f"postgresql://{connect['user']}@/{connect['database']}?host={host}"
+
+
 @pytest.fixture(scope="session")
 def template(services: TestServices) -> str:
     """A migrated database that is cloned for each test."""
@@ -61,7 +84,7 @@ def template(services: TestServices) -> str:
             await owner.close()
         await migrate(dict(services.pg.dsn("postgres", TEMPLATE)), None, EPOCH)
 
-    asyncio.run(make())
+    run_apart(make())
     return TEMPLATE
 
 
@@ -77,13 +100,9 @@ def place(services: TestServices, template: str) -> Iterator[Place]:
         finally:
             await owner.close()
 
-    asyncio.run(run(f"create database {name} template {template} strategy file_copy"))
-    yield Place(
-        owner=dict(services.pg.dsn("postgres", name)),
-        app=dict(services.pg.dsn("mira_app", name)),
-        engine=dict(services.pg.dsn("mira_engine", name)),
-    )
-    asyncio.run(run(f"drop database {name} with (force)"))
+    run_apart(run(f"create database {name} template {template} strategy file_copy"))
+    yield place_of(services, name)
+    run_apart(run(f"drop database {name} with (force)"))
 
 
 @pytest.fixture
@@ -106,6 +125,113 @@ async def user(database: Database) -> User:
 async def other(database: Database) -> User:
     """Another user, who must never see anything of the first."""
     return await ensure_user(database, SystemIds().new(), "bob", "UTC", EPOCH)
+
+
+# The whole server.
+
+
+@pytest.fixture(scope="session")
+def double() -> Iterator[DoubleProcess]:
+    """The provider double; reset it before use."""
+    started = DoubleProcess()
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def fresh_server(
+    services: TestServices, place: Place, double: DoubleProcess
+) -> Iterator[ServerProcess]:
+    """A server of the test's own, not started yet, to be killed and restarted at will."""
+    double.reset()
+    server = ServerProcess(url_of(place.owner), services.valkey.url, double)
+    yield server
+    server.close()
+
+
+@dataclass
+class Server:
+    """The session's server as one user sees it."""
+
+    process: ServerProcess
+    person: Person
+    residents: Residents
+    place: Place
+
+    @property
+    def url(self) -> str:
+        return self.process.url
+
+    @property
+    def ws_url(self) -> str:
+        return "ws" + self.url.removeprefix("http") + "/v1/ws"
+
+    @property
+    def key(self) -> str:
+        return self.person.key
+
+    @property
+    def read_key(self) -> str:
+        return self.person.read_key
+
+    @property
+    def admin_key(self) -> str:
+        return self.person.admin_key
+
+    @property
+    def double(self) -> DoubleProcess:
+        return self.process.double
+
+    @property
+    def home(self) -> Path:
+        return self.process.home
+
+    def signin_link(self) -> str:
+        """A one-time link for this user."""
+        return f"{self.url}/signin/{self.residents.signin_token(self.person.id)}"
+
+    def neighbour(self) -> Person:
+        """Another user of the same server."""
+        return self.residents.add(f"n{SystemIds().new().hex[-12:]}")
+
+    def rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
+        """Look into the database as its owner."""
+        return self.residents.rows(self.place.owner, sql, *values)
+
+
+@pytest.fixture(scope="session")
+def server_process(
+    services: TestServices, template: str, double: DoubleProcess
+) -> Iterator[tuple[ServerProcess, Place]]:
+    """One server for all tests that do not kill it."""
+    name = f"s_{SystemIds().new().hex}"
+
+    async def clone() -> None:
+        owner = await asyncpg.connect(**services.pg.dsn("postgres", "postgres"))
+        try:
+            await owner.execute(f"create database {name} template {template} strategy file_copy")
+        finally:
+            await owner.close()
+
+    run_apart(clone())
+    place = place_of(services, name)
+    process = ServerProcess(url_of(place.owner), services.valkey.url, double)
+    process.extra["MIRA_TEST_EFFECTS"] = str(process.home.with_suffix(".effects"))
+    process.start()
+    yield process, place
+    process.stop()
+    process.close()
+    Path(process.extra["MIRA_TEST_EFFECTS"]).unlink(missing_ok=True)
+
+
+@pytest.fixture
+def server(server_process: tuple[ServerProcess, Place]) -> Server:
+    """The session's server, a user of the test's own, and a double that echoes."""
+    process, place = server_process
+    process.double.reset()
+    residents = Residents(place.app, place.engine)
+    person = residents.add(f"u{SystemIds().new().hex[-12:]}")
+    return Server(process, person, residents, place)
 
 
 def uid(n: int) -> UUID:

@@ -1,0 +1,1 @@
+"""What tests start and steer: the real server, the provider double, effects that leave traces."""
