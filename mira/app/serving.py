@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ from mira.store.outbox import PostgresOutbox
 from mira.store.server_lock import ServerLock
 from mira.telemetry import configure, fields, logger
 from mira.web.app import build as build_web
-from mira.web.services import Check, ModelInfo, WebServices
+from mira.web.services import Check, Limits, ModelInfo, WebServices
 
 log = logger("app")
 
@@ -54,10 +55,11 @@ TURNS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may put in place of the usual: tools, and an ear for the stages of turns."""
+    """What a caller may put in place of the usual: tools, an ear for the stages of turns, bounds."""
 
     tools: Tools
     reached: StageObserver
+    limits: Limits
 
 
 def _unheard(_stage: Stage, _turn_id: UUID) -> None:
@@ -65,7 +67,11 @@ def _unheard(_stage: Stage, _turn_id: UUID) -> None:
 
 
 def serve(
-    settings: Settings, *, tools: Tools | None = None, reached: StageObserver | None = None
+    settings: Settings,
+    *,
+    tools: Tools | None = None,
+    reached: StageObserver | None = None,
+    limits: Limits | None = None,
 ) -> int:
     """Run the server until it is told to stop; return the process's exit code.
 
@@ -73,7 +79,7 @@ def serve(
     when something that it stands on was lost.
     """
     configure(settings.log_level)
-    options = Options(tools or NoTools(), reached or _unheard)
+    options = Options(tools or NoTools(), reached or _unheard, limits or Limits())
     try:
         preflight.check(settings)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -171,6 +177,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
             checks=_checks(resources, lock),
             engine=lambda: numbers(system),
             models=lambda: _model_info(models),
+            limits=options.limits,
         )
     )
     async with system.running(), anyio.create_task_group() as group:
@@ -208,12 +215,29 @@ async def _web(
     config.include_server_header = False
     config.backlog = 2048
     sockets = config.create_sockets()
-    port = sockets.insecure_sockets[0].getsockname()[1]
-    config.bind = [f"fd://{sockets.insecure_sockets[0].detach()}"]
+    listening = sockets.insecure_sockets[0]
+    _notice_the_dead(listening)
+    port = listening.getsockname()[1]
+    config.bind = [f"fd://{listening.detach()}"]
     task_status.started(settings.model_copy(update={"port": port}).address)
     with anyio.CancelScope(shield=True):
         await hypercorn_serve(web, config, shutdown_trigger=stop.wait)
     group.cancel_scope.cancel()
+
+
+def _notice_the_dead(listening: socket.socket) -> None:
+    """Have the kernel end connections whose other side is gone, or takes nothing any more.
+
+    Accepted connections inherit it. Pings of the protocol would not do: nobody counts the pongs.
+    """
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", 30),
+        ("TCP_KEEPINTVL", 10),
+        ("TCP_USER_TIMEOUT", 60_000),
+    ):
+        if hasattr(socket, option):
+            listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 async def _trip(stop: anyio.Event) -> None:
