@@ -26,6 +26,10 @@ from mira.web.origin import from_this_machine
 from mira.web.reading import cut, read_cursor, write_cursor
 
 
+#: Secrets that the program keeps for itself: the passwords of the database's roles.
+_OWN = "postgres."
+
+
 def _whose(call: Call[Any, Any]) -> UUID | None:
     """Whose letters a caller may see: the house's operator all, anyone else their own."""
     return None if _operates(call) else call.user_id
@@ -39,6 +43,13 @@ def _need_operator(call: Call[Any, Any]) -> None:
     # The key store belongs to the house, not to one of its users.
     if not _operates(call):
         raise Forbidden("Only the operator of this house may do this.")
+
+
+def _secret_name(call: Call[Any, Any]) -> str:
+    name: str = call.request.path_params["name"]
+    if name.startswith(_OWN):
+        raise Forbidden("This secret is the program's own.")
+    return name
 
 
 async def list_letters(call: Call[Paging, None]) -> LetterPage:
@@ -71,17 +82,18 @@ async def replay_letter(call: Call[None, None]) -> Letter:
 
 async def list_secrets(call: Call[None, None]) -> SecretList:
     _need_operator(call)
-    return SecretList(secrets=await call.services.secrets.names())
+    names = await call.services.secrets.names()
+    return SecretList(secrets=tuple(name for name in names if not name.startswith(_OWN)))
 
 
 async def put_secret(call: Call[None, SecretValue]) -> None:
     _need_operator(call)
-    await call.services.secrets.set(call.request.path_params["name"], call.body.value)
+    await call.services.secrets.set(_secret_name(call), call.body.value)
 
 
 async def delete_secret(call: Call[None, None]) -> None:
     _need_operator(call)
-    if not await call.services.secrets.delete(call.request.path_params["name"]):
+    if not await call.services.secrets.delete(_secret_name(call)):
         raise NotFound("There is no such secret.")
 
 
