@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
 from mira.errors import StartupRefused
 from mira.services.accounts import Account
@@ -66,6 +67,7 @@ class Child:
     async def stop(self, *steps: tuple[signal.Signals, float]) -> int | None:
         """End the child: each signal in turn, with the seconds it is given, then SIGKILL.
 
+        SIGKILL goes to its whole process group, since nobody else will then end its children.
         The default is SIGTERM and 10 seconds. Shielded from cancellation and bounded by the sum
         of the steps and KILL_GRACE. Returns the exit code, None if even SIGKILL did not end it.
         Idempotent.
@@ -75,14 +77,21 @@ class Child:
                 *(steps or ((signal.SIGTERM, 10.0),)),
                 (signal.SIGKILL, KILL_GRACE),
             ):
-                if self.returncode is None:
-                    try:
-                        self._process.send_signal(number)
-                    except ProcessLookupError:
-                        pass  # It ended by itself; wait() will say so.
+                self._signal(number)
                 with anyio.move_on_after(grace):
                     return await self.wait()
         return None
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.returncode is not None:
+            return
+        try:
+            if number is signal.SIGKILL:
+                os.killpg(self.pid, number)
+            else:
+                self._process.send_signal(number)
+        except ProcessLookupError:
+            pass  # It ended by itself; wait() will say so.
 
 
 async def start_child(
@@ -105,10 +114,11 @@ async def start_child(
     drop: list[str] = []
     if account is not None:
         drop = [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
-    descriptor = log.open()
+    program = await to_thread.run_sync(setpriv)
+    descriptor = await to_thread.run_sync(log.open)
     try:
         process = await asyncio.create_subprocess_exec(
-            setpriv(),
+            program,
             *drop,
             f"--pdeathsig={death_signal}",
             "--no-new-privs",

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-import anyio
+from anyio import to_thread
 
 from mira.errors import StartupRefused
 from mira.services.accounts import Account
@@ -32,8 +32,8 @@ async def make_cluster(
     broken off leaves nothing half made. Takes one to a few seconds. Raises StartupRefused with
     the last words of the program that failed.
     """
-    part = data.with_name(data.name + ".part")
-    await anyio.to_thread.run_sync(_begin, part, account)
+    part = part_of(data)
+    await to_thread.run_sync(_begin, part, account)
     options = [] if durable else ["--no-sync"]
     await _run(
         [programs / "initdb", "-D", part, "-U", "postgres", "--encoding=UTF8",
@@ -47,13 +47,18 @@ async def make_cluster(
          "sh", programs, part, database],
         account, log,
     )  # fmt: skip
-    await anyio.to_thread.run_sync(_finish, part, data)
+    await to_thread.run_sync(_finish, part, data)
+
+
+def part_of(data: Path) -> Path:
+    """Return the directory in which the cluster for `data` is made."""
+    return data.with_name(data.name + ".part")
 
 
 async def _run(command: list[str | Path], account: Account | None, log: LogFile) -> None:
-    offset = log.size()
+    offset = await to_thread.run_sync(log.size)
     code = await run_child(str(command[0]), command, log=log, within=120.0, account=account)
-    words = log.since(offset)
+    words = await to_thread.run_sync(log.since, offset)
     # The single-user server ends with 0 even when a statement fails.
     if code != 0 or "ERROR:" in words or "FATAL:" in words:
         raise StartupRefused(

@@ -43,8 +43,14 @@ class Home:
         """
         self.path = _claim(path)
         self.lock = HomeLock(self.path / "lock")
-        for name in ("keys", "logs", "models"):
-            self.directory(name)
+        made = False
+        try:
+            for name in ("keys", "logs", "models"):
+                self.directory(name)
+            made = True
+        finally:
+            if not made:
+                self.lock.release()
 
     def directory(self, name: str, owner: Account | None = None) -> Path:
         """Return the sub-directory `name`, made if need be: 0700, owned by `owner` or by us."""

@@ -12,6 +12,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from anyio import to_thread
+
 from mira.clock import Clock
 from mira.errors import StartupRefused
 from mira.telemetry import logger
@@ -38,9 +40,10 @@ def processes(program: str, matches: Callable[[Path], bool]) -> list[int]:
     return found
 
 
-def working_in(directory: Path) -> Callable[[Path], bool]:
-    """Match processes whose working directory is `directory`."""
-    return lambda entry: os.readlink(entry / "cwd") == str(directory)
+def working_in(*directories: Path) -> Callable[[Path], bool]:
+    """Match processes whose working directory is one of `directories`."""
+    names = {str(directory) for directory in directories}
+    return lambda entry: os.readlink(entry / "cwd") in names
 
 
 def started_with(argument: str) -> Callable[[Path], bool]:
@@ -51,32 +54,32 @@ def started_with(argument: str) -> Callable[[Path], bool]:
 async def end_leftovers(
     name: str,
     find: Callable[[], list[int]],
-    steps: tuple[tuple[signal.Signals | None, float], ...],
+    steps: tuple[tuple[signal.Signals, float], ...],
     *,
     clock: Clock,
     first: Callable[[], int | None] = lambda: None,
 ) -> int:
     """End every process that `find` names and return how many there were.
 
-    Each step sends its signal (None: only waits) and gives its seconds. While `first` names one
-    of them, signals go to that one alone: it will end the others in good order. Raises
-    StartupRefused when some remain after the last step.
+    Each step sends its signal and gives its seconds. While `first` names one of them, signals
+    go to that one alone: it will end the others in good order. Raises StartupRefused when some
+    remain after the last step.
     """
-    there = find()
+    # Looking through /proc takes milliseconds: not in the event loop's thread.
+    there = await to_thread.run_sync(find)
     count = len(there)
     for number, grace in steps:
         if not there:
             break
-        leader = first()
+        leader = await to_thread.run_sync(first)
         targets = there
         if number is not signal.SIGKILL and leader in there:
             targets = [pid for pid in there if pid == leader]
         log.warning("leftover_server", service=name, pids=there, leader=leader, signal=number)
-        if number is not None:
-            for pid in targets:
-                _signal(pid, number)
+        for pid in targets:
+            _signal(pid, number)
         until = clock.monotonic() + grace
-        while (there := find()) and clock.monotonic() < until:
+        while (there := await to_thread.run_sync(find)) and clock.monotonic() < until:
             await clock.sleep(0.02)
     if there:
         raise StartupRefused(

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TypedDict
 
 import anyio
+from anyio import to_thread
 
 from mira.clock import Clock
 from mira.errors import StartupRefused
 from mira.services.accounts import Account, blocked_at, current_account, database_account, may_read
 from mira.services.binaries import postgres_programs_for
 from mira.services.children import Child, start_child
-from mira.services.cluster import MAJOR_VERSION, make_cluster
+from mira.services.cluster import MAJOR_VERSION, make_cluster, part_of
 from mira.services.home import Home, user_name, write_private
 from mira.services.leftovers import end_leftovers, processes, working_in
 from mira.services.logs import LogFile
@@ -100,6 +101,11 @@ class EmbeddedPostgres:
         """How often the server has died by itself since `start`."""
         return self._supervisor.deaths
 
+    @property
+    def attempts(self) -> int:
+        """How often it was tried to start the server again, failures included."""
+        return self._supervisor.attempts
+
     def dsn(self, role: str, database: str = DATABASE) -> ConnectArguments:
         """Return how to connect as one of ROLES. Valid from `start` to `stop`."""
         if role not in ROLES:
@@ -119,7 +125,7 @@ class EmbeddedPostgres:
         Ends what an earlier life has left behind first. Raises StartupRefused, with the server's
         last words where it spoke.
         """
-        self._place = await anyio.to_thread.run_sync(self._prepare)
+        self._place = await to_thread.run_sync(self._prepare)
         started = False
         try:
             await self._end_leftovers()
@@ -213,26 +219,28 @@ class EmbeddedPostgres:
         place = self._where
 
         def find() -> list[int]:
-            return processes("postgres", working_in(place.data))
+            return processes("postgres", working_in(place.data, part_of(place.data)))
 
         def leader() -> int | None:
             return self._status()[0]
 
-        # A server that is shutting down gets time first; orphans of a dead one end by themselves.
+        # A server that is shutting down already takes SIGINT as said before; to an orphan of a
+        # dead one it means to give up its query, after which it sees that it is alone.
         await end_leftovers(
             "PostgreSQL",
             find,
-            ((None, 3.0), (signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0)),
+            (*STOP_STEPS, (signal.SIGKILL, 5.0)),
             clock=self._clock,
             first=leader,
         )
+        await to_thread.run_sync(self._discard_pid_file)
 
     async def _launch(self) -> Child:
         """Start one server process and wait until it is ready; leave none behind otherwise."""
         place = self._where
         await self._end_leftovers()
-        await anyio.to_thread.run_sync(self._configure, place)
-        offset = self._log_file.size()
+        await to_thread.run_sync(self._configure, place)
+        offset = await to_thread.run_sync(self._log_file.size)
         child = await start_child(
             "postgres",
             [place.programs / "postgres", "-D", place.data, *forced(str(place.sockets))],
@@ -245,14 +253,15 @@ class EmbeddedPostgres:
             with anyio.move_on_after(self._ready_within):
                 while child.returncode is None:
                     # Connecting is not enough: it could be another server that answers.
-                    if self._status() == (child.pid, "ready") and await self._answers(2.0):
+                    written = await to_thread.run_sync(self._status)
+                    if written == (child.pid, "ready") and await self._answers(2.0):
                         ready = True
                         return child
                     await self._clock.sleep(0.01)
         finally:
             if not ready:
                 await child.stop(*STOP_STEPS)
-        words = self._log_file.since(offset) or "it said nothing"
+        words = await to_thread.run_sync(self._log_file.since, offset) or "it said nothing"
         raise StartupRefused(
             f"PostgreSQL did not start (exit code {child.returncode}): {words}",
             f"See {self._log_file.path}.",
@@ -273,6 +282,16 @@ class EmbeddedPostgres:
             return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
         except (FileNotFoundError, IndexError, ValueError):
             return None, ""
+
+    def _discard_pid_file(self) -> None:
+        """Remove a pid file whose number another program has by now.
+
+        After the machine went down, numbers are given anew. PostgreSQL would take that program
+        for an earlier server and refuse to start for as long as it runs.
+        """
+        pid, _ = self._status()
+        if pid is not None and Path(f"/proc/{pid}").exists():
+            (self._where.data / "postmaster.pid").unlink(missing_ok=True)
 
     async def _answers(self, within: float) -> bool:
         """Ask over the socket whether the server speaks TLS; any answer is a sign of life."""

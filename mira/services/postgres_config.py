@@ -26,8 +26,9 @@ SETTINGS: Mapping[str, str] = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] ",
-    "log_min_messages": "warning",
-    # Statements and their details hold what people wrote: they never reach the log.
+    # Errors, statements and details quote what people wrote: they go to the client alone. "log"
+    # stands above "error" here: starts, ends, crashes and checkpoints are written down.
+    "log_min_messages": "log",
     "log_statement": "none",
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
@@ -35,10 +36,9 @@ SETTINGS: Mapping[str, str] = {
     "log_parameter_max_length_on_error": "0",
 }
 
-#: For databases that are thrown away: nothing survives a crash of the machine.
+#: For databases that are thrown away: a crash of the server loses nothing, one of the machine all.
 NOT_DURABLE: Mapping[str, str] = {
     "fsync": "off",
-    "synchronous_commit": "off",
     "full_page_writes": "off",
 }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import anyio
+from anyio import to_thread
 
 from mira.clock import Clock
 from mira.errors import StartupRefused
@@ -65,6 +66,8 @@ class Supervisor:
         self.state = State.STOPPED
         #: How often the server has died by itself.
         self.deaths = 0
+        #: How often it was tried to start it again, failures included.
+        self.attempts = 0
         #: Why it was given up; empty unless `state` is FAILED.
         self.reason = ""
         self._launch = launch
@@ -152,6 +155,7 @@ class Supervisor:
         reason = "it died again and again"
         while self._policy.attempts is None or attempt < self._policy.attempts:
             attempt += 1
+            self.attempts += 1
             await self._clock.sleep(self._policy.pause(attempt))
             try:
                 self._child = await self._launch()
@@ -170,4 +174,4 @@ class Supervisor:
     async def _tend_log(self) -> None:
         while True:
             await self._clock.sleep(60.0)
-            await anyio.to_thread.run_sync(self._log_file.trim)
+            await to_thread.run_sync(self._log_file.trim)

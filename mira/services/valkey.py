@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import anyio
+from anyio import to_thread
 
 from mira.clock import Clock
 from mira.errors import StartupRefused
@@ -68,15 +69,18 @@ class EmbeddedValkey:
         return self._supervisor.deaths
 
     @property
+    def attempts(self) -> int:
+        """How often it was tried to start the server again, failures included."""
+        return self._supervisor.attempts
+
+    @property
     def url(self) -> str:
         """The address for valkey's `from_url`. Valid from `start` to `stop`."""
         return f"unix://{quote(str(self._socket))}"
 
     async def start(self) -> None:
         """Start the server and return when it answers. Raises StartupRefused."""
-        self._sockets = await anyio.to_thread.run_sync(
-            self._home.socket_directory, "run-v", _SOCKET
-        )
+        self._sockets = await to_thread.run_sync(self._home.socket_directory, "run-v", _SOCKET)
         started = False
         try:
             await self._supervisor.start()
@@ -118,11 +122,11 @@ class EmbeddedValkey:
         await end_leftovers(
             "Valkey",
             lambda: processes("valkey-server", started_with(str(socket))),
-            ((None, 0.5), (signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)),
+            ((signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)),
             clock=self._clock,
         )
-        socket.unlink(missing_ok=True)
-        offset = self._log_file.size()
+        await to_thread.run_sync(lambda: socket.unlink(missing_ok=True))
+        offset = await to_thread.run_sync(self._log_file.size)
         child = await start_child(
             "valkey",
             [valkey_server(), "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",
@@ -142,7 +146,7 @@ class EmbeddedValkey:
         finally:
             if not ready:
                 await child.stop(*_STOP_STEPS)
-        words = self._log_file.since(offset) or "it said nothing"
+        words = await to_thread.run_sync(self._log_file.since, offset) or "it said nothing"
         raise StartupRefused(
             f"Valkey did not start (exit code {child.returncode}): {words}",
             f"See {self._log_file.path}.",
