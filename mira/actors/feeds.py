@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from typing import Protocol
 from uuid import UUID
 
+import anyio
 import msgspec
 
 from mira.actors.runtime.events import EventLog, EventReader
@@ -27,6 +28,8 @@ FeedItem = AnyTurnEvent | TurnBegun | AskConfirm
 
 #: Events kept in memory for each conversation that is active.
 KEPT = 4096
+#: Seconds between two pieces of text for one follower; whatever is no more of it comes at once.
+TEXT_EVERY = 1 / 30
 #: Seconds after its last event for which a feed without followers is kept.
 RETAINED = 300.0
 
@@ -63,6 +66,10 @@ class Feed:
         self._text_of: tuple[UUID, int] | None = None
         self._starts: dict[UUID, int] = {}
         self._running: UUID | None = None
+        #: Where the last item stands that does not go on with the text before it.
+        self._turned_at = 0
+        self._turned: anyio.Event | None = None
+        self._last_kind: type[object] | None = None
         self._touched = clock.monotonic()
         self.followers = 0
 
@@ -74,6 +81,12 @@ class Feed:
             self._note(item, position)
             self._copies.add(self._user_id, item)
         self._log.append(Entry(position, item, source))
+        if type(item) is not self._last_kind or not isinstance(item, TextAdded | ThinkingAdded):
+            self._last_kind = type(item)
+            self._turned_at = position
+            if self._turned is not None:
+                self._turned.set()
+                self._turned = None
 
     def _note(self, event: AnyTurnEvent, position: int) -> None:
         if event.turn_id not in self._starts:
@@ -104,8 +117,25 @@ class Feed:
 
     def follow(self, turn_id: UUID, after: int) -> AsyncGenerator[tuple[AnyTurnEvent, ...], None]:
         """The turn's events with a higher number than `after`, in batches, until it has ended."""
-        start = self._starts.get(turn_id, self._log.last_seq + 1)
-        return self._follow(self._log.reader(start - 1), turn_id, after)
+        return self._follow(self._log.reader(self._seen(turn_id, after)), turn_id, after)
+
+    def _seen(self, turn_id: UUID, after: int) -> int:
+        """Where a follower stands who knows the turn's events up to `after`.
+
+        Pieces of text are merged from there on: what is known must not come again with the rest.
+        """
+        start = self._starts.get(turn_id)
+        if start is None:
+            return self._log.last_seq
+        seen = start - 1
+        for entry in self._log.since(self._log.position(seen))[0] if after else ():
+            event = entry.item
+            if isinstance(event, TurnBegun | AskConfirm) or event.turn_id != turn_id:
+                continue
+            if event.seq > after or isinstance(event, CLOSING):
+                break
+            seen = entry.seq
+        return seen
 
     async def _follow(
         self, reader: EventReader[Entry], turn_id: UUID, after: int
@@ -114,14 +144,12 @@ class Feed:
             mine = tuple(
                 item
                 for item in (entry.item for entry in batch)
-                if not isinstance(item, TurnBegun | AskConfirm)
-                and item.turn_id == turn_id
-                and item.seq > after
+                if not isinstance(item, TurnBegun | AskConfirm) and item.turn_id == turn_id
             )
-            if mine:
-                yield mine
-                if isinstance(mine[-1], CLOSING):
-                    return
+            if new := tuple(event for event in mine if event.seq > after):
+                yield new
+            if mine and isinstance(mine[-1], CLOSING):
+                return
 
     def all(self, source: str) -> AsyncGenerator[tuple[FeedItem, ...], None]:
         """Everything from now on, and what the running turn has said so far."""
@@ -141,6 +169,17 @@ class Feed:
     async def _batches(self, reader: EventReader[Entry]) -> AsyncIterator[Iterable[Entry]]:
         while batch := await reader.batch():
             yield self._caught_up(batch) if reader.missed else batch
+            if isinstance(batch[-1].item, TextAdded | ThinkingAdded):
+                await self._rest(batch[-1].seq)
+
+    async def _rest(self, seen: int) -> None:
+        """Let text gather for a moment, unless or until something else has come."""
+        if self._turned_at > seen:
+            return
+        if self._turned is None:
+            self._turned = anyio.Event()
+        with anyio.move_on_after(TEXT_EVERY):
+            await self._turned.wait()
 
     def _caught_up(self, batch: tuple[Entry, ...]) -> list[Entry]:
         """For a follower who was so slow that events were forgotten: the running turn's text as

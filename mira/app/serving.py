@@ -55,7 +55,7 @@ TURNS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may put in place of the usual: tools, an ear for the stages of turns, bounds."""
+    """What a caller may put in place of the usual: tools, an ear for stages of turns, bounds."""
 
     tools: Tools
     reached: StageObserver

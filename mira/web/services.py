@@ -64,8 +64,6 @@ class Limits:
     auth_within: float = 10.0
     #: A send to a WebSocket that takes longer than this ends the connection.
     send_within: float = 20.0
-    #: Text goes to one WebSocket at most this often.
-    text_every: float = 1 / 30
     #: How long the running turn is held back at connect for a client that is about to resume it.
     resume_within: float = 0.25
     sse_heartbeat: float = 15.0

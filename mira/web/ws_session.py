@@ -11,7 +11,7 @@ import anyio
 
 from mira.actors.feeds import FeedItem
 from mira.errors import Conflict, MiraError, NotFound, RateLimited
-from mira.messages.stream import CLOSING, AnyTurnEvent, TextAdded, ThinkingAdded
+from mira.messages.stream import CLOSING, AnyTurnEvent, ThinkingAdded
 from mira.messages.wire import (
     Accepted,
     Ack,
@@ -173,19 +173,14 @@ class Session:
     # To the client.
 
     async def _tell(self, feed: AsyncIterator[tuple[FeedItem, ...]]) -> None:
-        every = self._context.services.limits.text_every
         try:
             async for batch in feed:
-                has_text = False
                 for item in batch:
                     if isinstance(item, TurnBegun):
                         self._announce(item.turn_id)
                     elif not isinstance(item, AskConfirm) and not await self._due(item):
                         continue
-                    has_text = await self._send(item) or has_text
-                if has_text:
-                    # What comes meanwhile is merged, so that a fast model makes no more frames.
-                    await self._clock.sleep(every)
+                    await self._send(item)
         except Exception as error:
             self._connection.fail(error)
 
@@ -196,16 +191,14 @@ class Session:
             await self._accepting.wait()
         return turn_id not in self._resumed and event.seq > self._sent.get(turn_id, 0)
 
-    async def _send(self, item: FeedItem) -> bool:
-        """Send it if this client gets it. Whether it was a piece of text, after which to pause."""
+    async def _send(self, item: FeedItem) -> None:
         if isinstance(item, ThinkingAdded) and item.turn_id not in self._context.wanted:
-            return False
+            return
         if not isinstance(item, TurnBegun | AskConfirm):
             self._connection.newest = item
         await self._connection.send(self._context.encoded.text(item))
         if isinstance(item, CLOSING):
             self._announced.discard(item.turn_id)
-        return isinstance(item, TextAdded | ThinkingAdded)
 
     def _announce(self, turn_id: UUID) -> None:
         if len(self._announced) >= _MOST_REMEMBERED:
@@ -227,7 +220,6 @@ class Session:
     async def _follow(
         self, turn_id: UUID, after: int, wait: float, scope: anyio.CancelScope
     ) -> None:
-        every = self._context.services.limits.text_every
         sent = after
         with scope:
             try:
@@ -237,12 +229,9 @@ class Session:
                     self._principal.user_id, turn_id, after
                 ) as batches:
                     async for batch in batches:
-                        has_text = False
                         for event in batch:
-                            has_text = await self._send(event) or has_text
+                            await self._send(event)
                             sent = event.seq
-                        if has_text:
-                            await self._clock.sleep(every)
             except Exception as error:
                 if isinstance(error, MiraError) and not error.outage:
                     await self._connection.refuse(error, turn_id=turn_id)

@@ -25,7 +25,6 @@ from mira.web.models import (
 from mira.web.origin import from_this_machine
 from mira.web.reading import cut, read_cursor, write_cursor
 
-
 #: Secrets that the program keeps for itself: the passwords of the database's roles.
 _OWN = "postgres."
 

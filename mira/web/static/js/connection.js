@@ -8,6 +8,7 @@ const LONGEST_DELAY = 15_000;
 const READY_WITHIN = 12_000;
 const PING_EVERY = 20_000;
 const ANSWER_WITHIN = 10_000;
+const UNAUTHORIZED = 4401; // the server's close code
 
 /** Milliseconds before attempt number `failures`, between half and the whole of the step. */
 export function backOff(failures, chance = Math.random()) {
@@ -68,7 +69,7 @@ export class Connection {
     const socket = new WebSocket(url);
     this.#socket = socket;
     socket.onmessage = ({ data }) => socket === this.#socket && this.#receive(data);
-    socket.onclose = () => socket === this.#socket && this.#lost();
+    socket.onclose = ({ code }) => socket === this.#socket && this.#lost(code);
     this.#watch(READY_WITHIN);
   }
 
@@ -106,16 +107,16 @@ export class Connection {
     socket?.close();
   }
 
-  async #lost() {
-    const wasReady = this.#ready;
+  async #lost(code = 0) {
+    const doubtful = !this.#ready || code === UNAUTHORIZED;
     this.#drop();
     if (!this.#running) return;
     const delay = this.#notBefore ?? backOff(this.#failures);
     const stopping = this.#notBefore !== null;
     this.#failures += 1;
     this.#notBefore = null;
-    if (!wasReady) {
-      // Refused before it was ready: perhaps the session has ended. HTTP can tell.
+    if (doubtful) {
+      // Perhaps the session has ended. HTTP can tell.
       if (!(await this.mayConnect())) return this.stop();
       if (!this.#running || this.#socket !== null) return;
     }

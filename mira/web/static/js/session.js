@@ -12,6 +12,7 @@ import {
 } from "./turn.js";
 
 const SYNC_AGAIN = 3_000;
+const MOST_TRIES = 5; // a message that breaks every connection must not do so for ever
 
 export class Session {
   #user = null;
@@ -103,8 +104,16 @@ export class Session {
   #deliver(requestId, content) {
     const frame = { type: "message", request_id: requestId, content, include_thinking: true };
     const turn = this.thread.getRequest(requestId);
-    const sent = this.connection.send(frame);
-    turn.problem = sent ? undefined : "Will be sent when the connection is back";
+    if ((turn.tries ?? 0) >= MOST_TRIES) {
+      turn.state = "refused";
+      turn.tries = 0;
+      turn.problem = "The connection broke each time that this was sent.";
+    } else if (this.connection.send(frame)) {
+      turn.tries = (turn.tries ?? 0) + 1;
+      turn.problem = undefined;
+    } else {
+      turn.problem = "Will be sent when the connection is back";
+    }
     this.thread.changed(turn);
   }
 
@@ -196,6 +205,7 @@ export class Session {
   #refused({ code, detail, request_id: requestId, turn_id: turnId, retry_after: retryAfter }) {
     const turn = this.thread.getRequest(requestId);
     if (turn?.state === "sending") {
+      turn.tries = 0;
       if (retryAfter != null) {
         turn.problem = "The server is busy; trying again";
         clearTimeout(this.#resends.get(requestId));

@@ -139,10 +139,14 @@ function close(turn, event) {
   }
 }
 
-/** Take a message of the history. What a live turn has already shown is left alone; `settled`
- *  says that no answer is under way unless the turn's state says so. */
+/** Take a message of the history. */
 export function mergeStored(turn, message) {
   turn.seq = message.turn_seq;
+  const before = turn.stored.get(message.position);
+  if (before !== undefined && before.id !== message.id) {
+    // Another attempt has been stored since: nothing of the one before stands any more.
+    for (const position of turn.stored.keys()) if (position > 0) turn.stored.delete(position);
+  }
   turn.stored.set(message.position, message);
   if (message.role === "user") {
     turn.content = wordsOf(message.blocks);
@@ -150,7 +154,8 @@ export function mergeStored(turn, message) {
   }
 }
 
-/** Read the reply from the stored messages, if the turn is not being followed live. */
+/** Read the reply from the stored messages, unless the turn is followed live. `settled`: which
+ *  turns are under way is known, so where there is no answer none is coming. */
 export function settleFromHistory(turn, settled) {
   if (isOpen(turn)) return;
   const messages = [...turn.stored.values()].sort((a, b) => a.position - b.position);

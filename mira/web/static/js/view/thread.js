@@ -9,6 +9,7 @@ import { TurnView } from "./turn.js";
 const STEP = 24; // turns added at an edge
 const MOST = 96; // turns in the document
 const NEAR = 900; // pixels from an edge at which more is brought
+const AGAIN = 2_000; // milliseconds after which a page that did not come is asked for again
 const AT_END = 80; // pixels from the end that still count as reading the newest
 
 export class ThreadView {
@@ -160,7 +161,7 @@ export class ThreadView {
     try {
       await this.history.older(true);
     } catch {
-      // Out of reach for the moment; the next scroll tries again.
+      setTimeout(() => this.#scrolled(), AGAIN); // out of reach for the moment
     }
     this.#fetching = false;
     from = this.thread.turns.indexOf(this.#first);
