@@ -135,7 +135,7 @@ class Conversations:
             message=TakeTurns(at=now), attempts=0, due_at=now,
         )  # fmt: skip
         # The lane has this one row, so it is always the head.
-        tx.after_commit(lambda: self._system.durable_written(Written(row, True)))
+        tx.after_commit(lambda: self._system.durable_written(Written(row=row, head=True)))
 
     def _tell_others(self, user_id: UUID, turn_id: UUID, content: str, source: str) -> None:
         self._feeds.of(user_id).append(

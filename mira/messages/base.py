@@ -65,7 +65,7 @@ class DurableRow(msgspec.Struct, frozen=True, kw_only=True):
     due_at: datetime
 
 
-class Written(msgspec.Struct, frozen=True):
+class Written(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a DurableMessage. `head`: no earlier undone row stands in its lane."""
 
     row: DurableRow

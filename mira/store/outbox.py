@@ -78,7 +78,7 @@ class PostgresOutbox:
                 m.at or now, now,
             )  # fmt: skip
             assert row is not None
-            written.append(Written(_row(row), row["head"]))
+            written.append(Written(row=_row(row), head=row["head"]))
         return written
 
     async def due(

@@ -114,7 +114,7 @@ class MemoryOutbox:
             transaction.on_commit(partial(self.rows.__setitem__, row.id, row))
             others = [*self.rows.values(), *(w.row for w in written)]
             head = not any(o.id < row.id for o in others if _lane(o) == _lane(row))
-            written.append(Written(row, head))
+            written.append(Written(row=row, head=head))
         return written
 
     def _row(self, message: DurableMessage, new_id: int) -> DurableRow:
