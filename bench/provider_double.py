@@ -74,6 +74,7 @@ class ProviderDouble:
         self.served = 0
         self.connections: set[_Connection] = set()
         self._server: asyncio.Server | None = None
+        self._changed = asyncio.Event()
         self.url = ""
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> str:
@@ -103,6 +104,16 @@ class ProviderDouble:
     def queue(self, *behaviours: Behaviour) -> None:
         """Append behaviours for the next requests."""
         self.script.queue.extend(behaviours)
+
+    async def until_open(self, count: int) -> None:
+        """Wait until exactly `count` requests are being answered."""
+        while self.open != count:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def count_open(self, change: int) -> None:
+        self.open += change
+        self._changed.set()
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
@@ -229,7 +240,7 @@ class _Connection(asyncio.Protocol):
         stamp = Stamp(asked.serial, found[1] if found else "", protocol, received)
         double.stamps.append(stamp)
         self.stamp = stamp
-        double.open += 1
+        double.count_open(1)
         if behaviour.error is not None:
             extra = ""
             if behaviour.error.retry_after is not None:
@@ -304,10 +315,10 @@ class _Connection(asyncio.Protocol):
         """The request is over; the connection may serve the next."""
         self.steps = self.timer = None
         if self.stamp is not None:
-            self.double.open -= 1
             self.stamp.done = time.monotonic()
             self.stamp.outcome = outcome
             self.stamp = None
+            self.double.count_open(-1)
 
     def _write(self, data: bytes) -> None:
         if data and self.transport is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import msgspec
 
+from bench.provider_double import ProviderDouble
 from mira.clock import SystemClock
 from mira.llm import anthropic, openai
 from mira.llm.anthropic import AnthropicProvider
@@ -24,7 +25,6 @@ from mira.llm.base import (
     ThinkingDelta,
     ToolCalling,
 )
-from mira.llm.connection import Connection
 from mira.llm.openai import OpenAIProvider
 from mira.messages.content import Block, Role, Said, Text, ToolUse
 from mira.messages.tool import ToolDescription
@@ -152,6 +152,20 @@ def gpt(server: Server, model: str = GPT, base_url: str | None = None) -> OpenAI
     return OpenAIProvider(model, connection, SystemClock())
 
 
-def connections(url: str) -> tuple[Connection[Any], Connection[Any]]:
-    """Connections of both protocols to a double."""
-    return anthropic.connect(no_key, url), openai.connect(no_key, url)
+def claude_at(double: ProviderDouble, tail: str = "", model: str = CLAUDE) -> AnthropicProvider:
+    """A Claude behind a double's address."""
+    connection = anthropic.connect(no_key, double.url + tail, transport=_plain())
+    return AnthropicProvider(model, connection, SystemClock())
+
+
+def gpt_at(double: ProviderDouble, tail: str = "", model: str = "double-1") -> OpenAIProvider:
+    """A GPT behind a double's address."""
+    connection = openai.connect(no_key, double.url + tail, transport=_plain())
+    return OpenAIProvider(model, connection, SystemClock())
+
+
+def _plain() -> httpx2.AsyncHTTPTransport:
+    # As ever, but without reading all certificates for each test.
+    return httpx2.AsyncHTTPTransport(
+        verify=False, limits=httpx2.Limits(max_connections=4000, max_keepalive_connections=400)
+    )
