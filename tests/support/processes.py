@@ -231,7 +231,7 @@ class Residents:
             async with database.engine() as tx:
                 for scope in ("chat", "read", "admin"):
                     made[scope] = (
-                        await keys.create(tx, ids, user.id, name=scope, scope=scope, now=now)  # type: ignore[arg-type]
+                        await keys.create(tx, ids, user.id, name=scope, scope=scope, now=now)
                     ).key
         finally:
             await database.aclose()
