@@ -9,6 +9,7 @@ Beside that the store is asked at the next due time and, as a safety net, every 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anyio import CancelScope
@@ -125,7 +126,7 @@ class Dispatcher:
         elif len(self._lanes) >= self._settings.durable_in_flight:
             self._held_back = True
         else:
-            self._deliver(lane, row)
+            self._deliver(lane, row, more=False)
 
     def _look_in(self, lane: Lane) -> None:
         if lane in self._lanes:
@@ -134,8 +135,8 @@ class Dispatcher:
             # What stood before it may have ended while its transaction was open.
             self._bell.ring()
 
-    def _deliver(self, lane: Lane, row: DurableRow) -> None:
-        self._lanes[lane] = False
+    def _deliver(self, lane: Lane, row: DurableRow, *, more: bool) -> None:
+        self._lanes[lane] = more
         if self._during_poll is not None:
             self._during_poll.add(lane)
         self.stats.delivered += 1
@@ -176,18 +177,19 @@ class Dispatcher:
 
     async def _write_end(self, row: DurableRow, error: Exception | None) -> None:
         try:
-            if error is None:
-                if await self.outbox.done(row):
-                    self.stats.done += 1
-                    self._outages.pop(row.id, None)
-                else:
-                    self._flag(row)
-            else:
+            if error is not None:
                 await self._failed(row, error)
+            elif await self.outbox.done(row):
+                self.stats.done += 1
+                self._outages.pop(row.id, None)
+            else:
+                self._flag(row)
         except Exception as trouble:
+            # The row is as it was. Its lane stays taken for a while, or it would spin.
             self._outbox_failed(trouble)
             self._flag(row)
-        finally:
+            self._system.ticker.after(1.0, Alarm(partial(self._release, row)))
+        else:
             self._release(row)
 
     async def _failed(self, row: DurableRow, error: Exception) -> None:
@@ -208,7 +210,7 @@ class Dispatcher:
         else:
             tries = row.attempts
             longest = settings.longest_back_off
-        wait = min(settings.first_back_off * 2.0**tries, longest)
+        wait = min(settings.first_back_off * 2.0 ** min(tries, 60), longest)
         wait = max(wait * self._system.ids.uniform(0.75, 1.0), _asked_for(error))
         due_at = self._system.clock.now() + timedelta(seconds=wait)
         await self.outbox.back_off(row, due_at, text, attempt=not outage)
@@ -237,7 +239,9 @@ class Dispatcher:
                     self._outbox_failed(error)
                     failures += 1
                 every = self._settings.poll_every
-                await self._wait(min(2.0**failures, every) if failures else every, failures > 0)
+                await self._wait(
+                    min(2.0 ** min(failures, 60), every) if failures else every, failures > 0
+                )
 
     async def _wait(self, seconds: float, stubborn: bool) -> None:
         """Wait for the bell, at most so long; a stubborn wait is not cut short by it."""
@@ -273,7 +277,8 @@ class Dispatcher:
                 # It was delivered while the store was answering, and the answer is stale.
                 self._look_in(lane)
             else:
-                self._deliver(lane, row)
+                # What stands behind it is not known.
+                self._deliver(lane, row, more=True)
         if len(rows) >= free:
             self._held_back = True
             if len(self._lanes) < self._settings.durable_in_flight:

@@ -45,7 +45,7 @@ class Record:
             return None
         if now > self.until + allowed.seconds:
             self._rests = 0
-        seconds = min(allowed.rest * 2.0**self._rests, allowed.longest)
+        seconds = min(allowed.rest * 2.0 ** min(self._rests, 60), allowed.longest)
         self._rests += 1
         self._times.clear()
         self.until = now + seconds

@@ -100,8 +100,10 @@ class Ticker:
                 await self._bell.wait()
                 continue
             self._nap_until = self._order[0]
+            left = self._nap_until * TICK - self._clock.monotonic()
             with CancelScope() as self._nap:
-                await self._clock.sleep(max(0.0, self._nap_until * TICK - self._clock.monotonic()))
+                # Never so short that adding it to the time changes nothing.
+                await self._clock.sleep(max(left, TICK / 100))
             self._nap = None
 
     def close(self) -> None:
