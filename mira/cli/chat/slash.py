@@ -1,0 +1,84 @@
+"""What begins with a slash: commands to the terminal, not words to MIRA."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mira.cli.output import one_line
+
+
+class Actions(Protocol):
+    """What the commands do; see mira.cli.chat.talk.Talk."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether MIRA waits for a yes or no."""
+        ...
+
+    def say(self, text: str) -> None: ...
+
+    async def show_status(self) -> None: ...
+
+    async def show_models(self) -> None: ...
+
+    async def cancel(self) -> None: ...
+
+    async def retry(self) -> None: ...
+
+    async def decide(self, allow: bool) -> None: ...
+
+    def leave(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Slash:
+    name: str
+    summary: str
+    run: Callable[[Actions], Awaitable[None]]
+    #: Listed and known only while MIRA waits for a decision.
+    when_asked: bool = False
+
+
+async def _help(actions: Actions) -> None:
+    for slash in _known(actions):
+        actions.say(f"/{slash.name:<8} {slash.summary}")
+    actions.say("Alt-Enter makes a new line. // at the beginning says a slash.")
+
+
+async def _quit(actions: Actions) -> None:
+    actions.leave()
+
+
+_ALL = (
+    Slash("help", "these commands", _help),
+    Slash("status", "the server, its parts and this conversation", lambda a: a.show_status()),
+    Slash("model", "which models answer", lambda a: a.show_models()),
+    Slash("cancel", "stop the running answer, as Ctrl-C does", lambda a: a.cancel()),
+    Slash("retry", "try the last turn again, if it failed or was stopped", lambda a: a.retry()),
+    Slash("allow", "let MIRA do what it asks for", lambda a: a.decide(True), when_asked=True),
+    Slash("refuse", "do not let it", lambda a: a.decide(False), when_asked=True),
+    Slash("quit", "leave; Ctrl-D does too. A running answer goes on", _quit),
+)
+
+
+def message_of(entered: str) -> str | None:
+    """What is said to MIRA by what was entered; None if it is a command."""
+    if entered.startswith("//"):
+        return entered[1:]
+    return None if entered.startswith("/") else entered
+
+
+async def run(entered: str, actions: Actions) -> None:
+    """Do the command."""
+    name = entered[1:].strip()
+    for slash in _known(actions):
+        if slash.name == name.lower():
+            await slash.run(actions)
+            return
+    actions.say(f"There is no command /{one_line(name, 40)}. /help lists those there are.")
+
+
+def _known(actions: Actions) -> list[Slash]:
+    return [slash for slash in _ALL if actions.asked or not slash.when_asked]
