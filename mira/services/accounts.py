@@ -81,8 +81,8 @@ def _make(name: str) -> None:
          "--shell=/usr/sbin/nologin", name],
         capture_output=True, text=True, timeout=30, check=False, env=child_environment(),
     )  # fmt: skip
-    # 9: the name is in use, that is, another starting process was faster.
-    if made.returncode not in (0, 9):
+    # Another process that starts may have been faster, or hold the lock of the user database.
+    if made.returncode != 0 and _lookup(name) is None:
         raise StartupRefused(
             f"The system account {name} cannot be made: {made.stderr.strip()[:200]}", remedy
         )

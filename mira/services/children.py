@@ -25,6 +25,10 @@ from mira.settings import child_environment
 #: How long a child may take to vanish after SIGKILL before we stop waiting for it, in seconds.
 KILL_GRACE = 5.0
 
+#: Runs between setpriv and the program: if we died before the kernel was asked to watch us, the
+#: child has another parent by now and nobody who would end it.
+_ONLY_UNDER_US = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
+
 
 def setpriv() -> str:
     """Return the path of `setpriv`. Raises StartupRefused where there is none."""
@@ -123,6 +127,11 @@ async def start_child(
             f"--pdeathsig={death_signal}",
             "--no-new-privs",
             "--",
+            "/bin/sh",
+            "-c",
+            _ONLY_UNDER_US,
+            "sh",
+            str(os.getpid()),
             *(str(part) for part in command),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE if pipe_stdout else descriptor,

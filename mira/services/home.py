@@ -48,6 +48,10 @@ class Home:
             for name in ("keys", "logs", "models"):
                 self.directory(name)
             made = True
+        except OSError as error:
+            raise StartupRefused(
+                f"{self.path} cannot be used: {error.strerror}.", "See to the disk it is on."
+            ) from None
         finally:
             if not made:
                 self.lock.release()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
@@ -13,18 +12,16 @@ from anyio import to_thread
 
 from mira.clock import Clock
 from mira.errors import StartupRefused
-from mira.services.accounts import Account, blocked_at, current_account, database_account, may_read
-from mira.services.binaries import postgres_programs_for
 from mira.services.children import Child, start_child
-from mira.services.cluster import MAJOR_VERSION, make_cluster, part_of
-from mira.services.home import Home, user_name, write_private
+from mira.services.cluster import make_cluster, part_of
+from mira.services.home import Home
 from mira.services.leftovers import end_leftovers, processes, working_in
 from mira.services.logs import LogFile
-from mira.services.postgres_config import PG_HBA, ROLES, forced, pg_ident_conf, postgresql_conf
+from mira.services.postgres_config import PORT, ROLES, forced
+from mira.services.postgres_place import Place, look
 from mira.services.supervisor import RestartPolicy, State, Supervisor
 
 DATABASE = "mira"
-PORT = 5432
 
 #: SIGINT: roll back what runs, write a checkpoint, end. SIGQUIT: end at once, recover next time.
 STOP_STEPS = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0))
@@ -37,16 +34,6 @@ class ConnectArguments(TypedDict):
     port: int
     user: str
     database: str
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where the server lives and as whom; known once the home has been looked at."""
-
-    account: Account | None
-    programs: Path
-    data: Path
-    sockets: Path
 
 
 class EmbeddedPostgres:
@@ -77,7 +64,7 @@ class EmbeddedPostgres:
         self._max_connections = max_connections
         self._ready_within = ready_within
         self._log_file = LogFile(home.path / "logs" / "postgres.log")
-        self._place: _Place | None = None
+        self._place: Place | None = None
         self._supervisor = Supervisor(
             "postgres",
             self._launch,
@@ -125,11 +112,11 @@ class EmbeddedPostgres:
         Ends what an earlier life has left behind first. Raises StartupRefused, with the server's
         last words where it spoke.
         """
-        self._place = await to_thread.run_sync(self._prepare)
+        self._place = await to_thread.run_sync(look, self._home)
         started = False
         try:
             await self._end_leftovers()
-            if not (self._place.data / "PG_VERSION").exists():
+            if not self._place.made:
                 await make_cluster(
                     self._place.data,
                     self._place.programs,
@@ -140,15 +127,18 @@ class EmbeddedPostgres:
                 )
             await self._supervisor.start()
             started = True
+        except OSError as error:
+            raise StartupRefused(
+                f"PostgreSQL cannot be started: {error}.", f"See {self._log_file.path}."
+            ) from error
         finally:
             if not started:
-                self._home.discard_sockets(self._place.sockets)
+                await self._discard_sockets()
 
     async def stop(self) -> None:
         """Shut the server down in good order; bounded, shielded and idempotent."""
         await self._supervisor.stop()
-        if self._place is not None:
-            self._home.discard_sockets(self._place.sockets)
+        await self._discard_sockets()
 
     async def died(self, seen: int = 0) -> int:
         """Wait until the server has died more often than `seen`; return how often."""
@@ -172,57 +162,21 @@ class EmbeddedPostgres:
         return self._supervisor.pid is not None and await self._answers(within)
 
     @property
-    def _where(self) -> _Place:
+    def _where(self) -> Place:
         if self._place is None:
             raise RuntimeError("the embedded PostgreSQL was not started")
         return self._place
 
-    def _prepare(self) -> _Place:
-        """Look at accounts, directories and programs. Blocks."""
-        home = self._home
-        account = database_account()
-        if account is not None and (closed := blocked_at(home.path, account)) is not None:
-            raise StartupRefused(
-                f"The database runs as {account.name}, which cannot enter {closed}.",
-                f"Let others pass through it (chmod o+x {closed}), or set MIRA_HOME to a "
-                "directory elsewhere, such as /var/lib/mira.",
-            )
-        data = home.path / "pg"
-        owner = account.uid if account is not None else current_account().uid
-        if data.exists() and data.stat().st_uid != owner:
-            raise StartupRefused(
-                f"{data} belongs to {user_name(data.stat().st_uid)}, but the database runs as "
-                f"{user_name(owner)}.",
-                f"Give it over: chown -R {user_name(owner)} {data}",
-            )
-        home.directory("pg", account)
-        version = data / "PG_VERSION"
-        if version.exists() and version.read_text().strip() != MAJOR_VERSION:
-            raise StartupRefused(
-                f"{data} was made by PostgreSQL {version.read_text().strip()}, and this is "
-                f"PostgreSQL {MAJOR_VERSION}.",
-                "Export with the MIRA that made it, then import into a new home.",
-            )
-        programs = postgres_programs_for(home, account)
-        if account is not None and not may_read(programs / "postgres", account):
-            raise StartupRefused(
-                f"{account.name} cannot read {programs / 'postgres'}.", "Install MIRA again."
-            )
-        return _Place(
-            account=account,
-            programs=programs,
-            data=data,
-            sockets=home.socket_directory("run", f".s.PGSQL.{PORT}", account),
-        )
+    async def _discard_sockets(self) -> None:
+        if self._place is not None:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._home.discard_sockets, self._place.sockets)
 
     async def _end_leftovers(self) -> None:
         place = self._where
 
         def find() -> list[int]:
             return processes("postgres", working_in(place.data, part_of(place.data)))
-
-        def leader() -> int | None:
-            return self._status()[0]
 
         # A server that is shutting down already takes SIGINT as said before; to an orphan of a
         # dead one it means to give up its query, after which it sees that it is alone.
@@ -231,15 +185,15 @@ class EmbeddedPostgres:
             find,
             (*STOP_STEPS, (signal.SIGKILL, 5.0)),
             clock=self._clock,
-            first=leader,
+            first=lambda: place.status()[0],
         )
-        await to_thread.run_sync(self._discard_pid_file)
+        await to_thread.run_sync(place.discard_pid_file)
 
     async def _launch(self) -> Child:
         """Start one server process and wait until it is ready; leave none behind otherwise."""
         place = self._where
         await self._end_leftovers()
-        await to_thread.run_sync(self._configure, place)
+        await to_thread.run_sync(place.configure, self._max_connections, self._durable)
         offset = await to_thread.run_sync(self._log_file.size)
         child = await start_child(
             "postgres",
@@ -253,7 +207,7 @@ class EmbeddedPostgres:
             with anyio.move_on_after(self._ready_within):
                 while child.returncode is None:
                     # Connecting is not enough: it could be another server that answers.
-                    written = await to_thread.run_sync(self._status)
+                    written = await to_thread.run_sync(place.status)
                     if written == (child.pid, "ready") and await self._answers(2.0):
                         ready = True
                         return child
@@ -267,39 +221,11 @@ class EmbeddedPostgres:
             f"See {self._log_file.path}.",
         )
 
-    def _configure(self, place: _Place) -> None:
-        for name, content in (
-            ("postgresql.conf", postgresql_conf(self._max_connections, self._durable)),
-            ("pg_hba.conf", PG_HBA),
-            ("pg_ident.conf", pg_ident_conf(current_account().name)),
-        ):
-            write_private(place.data / name, content, place.account)
-
-    def _status(self) -> tuple[int | None, str]:
-        """Return the process id and the status that the server has written down."""
-        try:
-            lines = (self._where.data / "postmaster.pid").read_text().splitlines()
-            return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
-        except (FileNotFoundError, IndexError, ValueError):
-            return None, ""
-
-    def _discard_pid_file(self) -> None:
-        """Remove a pid file whose number another program has by now.
-
-        After the machine went down, numbers are given anew. PostgreSQL would take that program
-        for an earlier server and refuse to start for as long as it runs.
-        """
-        pid, _ = self._status()
-        if pid is not None and Path(f"/proc/{pid}").exists():
-            (self._where.data / "postmaster.pid").unlink(missing_ok=True)
-
     async def _answers(self, within: float) -> bool:
         """Ask over the socket whether the server speaks TLS; any answer is a sign of life."""
         try:
             with anyio.fail_after(within):
-                reader, writer = await asyncio.open_unix_connection(
-                    self._where.sockets / f".s.PGSQL.{PORT}"
-                )
+                reader, writer = await asyncio.open_unix_connection(self._where.socket)
                 try:
                     writer.write(b"\x00\x00\x00\x08\x04\xd2\x16\x2f")  # SSLRequest
                     return await reader.read(1) in (b"N", b"S")

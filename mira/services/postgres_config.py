@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+#: Only names the socket's file; no port is opened.
+PORT = 5432
+
 #: The roles that the application may be, through the socket and its operating system user.
 ROLES = ("postgres", "mira_app", "mira_engine")
 
@@ -67,7 +70,7 @@ def forced(socket_directory: str) -> Sequence[str]:
         "listen_addresses": "",
         "unix_socket_directories": f'"{socket_directory}"',
         "unix_socket_permissions": "0700",
-        "port": "5432",
+        "port": str(PORT),
         "logging_collector": "off",
         "log_destination": "stderr",
     }

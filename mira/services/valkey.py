@@ -85,15 +85,18 @@ class EmbeddedValkey:
         try:
             await self._supervisor.start()
             started = True
+        except OSError as error:
+            raise StartupRefused(
+                f"Valkey cannot be started: {error}.", f"See {self._log_file.path}."
+            ) from error
         finally:
             if not started:
-                self._home.discard_sockets(self._sockets)
+                await self._discard_sockets()
 
     async def stop(self) -> None:
         """End the server; bounded, shielded and idempotent."""
         await self._supervisor.stop()
-        if self._sockets is not None:
-            self._home.discard_sockets(self._sockets)
+        await self._discard_sockets()
 
     async def died(self, seen: int = 0) -> int:
         """Wait until the server has died more often than `seen`; return how often."""
@@ -115,6 +118,11 @@ class EmbeddedValkey:
             raise RuntimeError("the embedded Valkey was not started")
         return self._sockets / _SOCKET
 
+    async def _discard_sockets(self) -> None:
+        if self._sockets is not None:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._home.discard_sockets, self._sockets)
+
     async def _launch(self) -> Child:
         """Start one server process and wait until it answers; leave none behind otherwise."""
         socket = self._socket
@@ -126,10 +134,11 @@ class EmbeddedValkey:
             clock=self._clock,
         )
         await to_thread.run_sync(lambda: socket.unlink(missing_ok=True))
+        program = await to_thread.run_sync(valkey_server)
         offset = await to_thread.run_sync(self._log_file.size)
         child = await start_child(
             "valkey",
-            [valkey_server(), "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",
+            [program, "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",
              "--save", "", "--appendonly", "no", "--daemonize", "no", "--dir", socket.parent,
              "--maxmemory", self._memory, "--maxmemory-policy", "allkeys-lru",
              "--loglevel", "warning", "--logfile", ""],

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import asyncpg
 import pytest
+from blockbuster import blockbuster_ctx
 
 from mira.clock import SystemClock
 from mira.errors import StartupRefused
@@ -293,7 +294,7 @@ async def test_a_second_start_on_the_same_home_is_refused_and_told_by_whom(
         assert await run(postgres, "select 1") == 1
 
 
-@pytest.mark.parametrize("after", [0.05, 0.15, 0.4, 0.8])
+@pytest.mark.parametrize("after", [0.1, 0.4, 0.8])
 async def test_a_start_broken_off_at_any_time_leaves_nothing_running_and_nothing_half_made(
     after: float,
 ) -> None:
@@ -335,6 +336,40 @@ async def test_data_of_another_version_of_the_server_is_refused_and_not_touched(
                 pass
     finally:
         version.write_text("18\n")
+
+
+async def test_data_that_is_incomplete_is_refused_and_not_touched() -> None:
+    with short_directory() as base:
+        Home(base / "home").close()
+        (base / "home" / "pg").mkdir()
+        (base / "home" / "pg" / "base").mkdir()
+        account = database_account()
+        if account is not None:
+            os.chown(base / "home" / "pg", account.uid, account.gid)
+        with pytest.raises(StartupRefused, match="not a database"):
+            async with started(base / "home"):
+                pass
+        assert os.listdir(base / "home" / "pg") == ["base"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", UVLOOP])
+async def test_the_event_loop_is_never_blocked(home_path: Path) -> None:
+    home = Home(home_path)
+    try:
+        with blockbuster_ctx("mira"):
+            postgres = EmbeddedPostgres(home, clock=SystemClock(), policy=SOON, durable=False)
+            await postgres.start()
+            try:
+                pid = postgres.pid
+                assert pid is not None
+                os.kill(pid, signal.SIGKILL)
+                await postgres.died()
+                await postgres.wait_up()
+                assert await postgres.healthy()
+            finally:
+                await postgres.stop()
+    finally:
+        home.close()
 
 
 async def test_data_that_belongs_to_another_account_is_refused(home_path: Path) -> None:
