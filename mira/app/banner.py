@@ -24,6 +24,8 @@ def announce(*, address: str, signin: str, key: str | None, notice: str | None) 
     if notice:
         console.print(f"  [yellow]{notice}[/yellow]\n")
     console.print("  Stop with Ctrl-C.\n")
+    # Into a file or a pipe it would else be held back until much more was written.
+    console.file.flush()
 
 
 def leave_word(home: Path, address: str, admin_token: str) -> None:

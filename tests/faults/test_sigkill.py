@@ -77,9 +77,10 @@ def test_killed_at_any_step_nothing_accepted_is_lost_or_done_twice(
 ) -> None:
     fresh_server.double.script(script)
     fresh_server.start(MIRA_TEST_KILL=stage)
-    with pytest.raises(ConnectionClosed), Client(_ws(fresh_server), person.key) as client:
+    with Client(_ws(fresh_server), person.key) as client:
         client.send("message", request_id="first", content="buy milk")
-        client.until("never")
+        with pytest.raises(ConnectionClosed):
+            client.until("never")
     assert fresh_server.wait() == -9
 
     fresh_server.double.script({"default": SLOW})

@@ -105,7 +105,8 @@ class Person:
 
 @dataclass
 class ServerProcess:
-    """The real server as a process, on a database and in a home of its own."""
+    """The real server as a process, in a home of its own, on the given database and cache; empty
+    URLs mean that it brings its own."""
 
     database_url: str
     valkey_url: str
@@ -126,12 +127,14 @@ class ServerProcess:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("MIRA_")}
         for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
             kept.pop(name, None)
+        if self.database_url:
+            kept["MIRA_DATABASE_URL"] = self.database_url
+        if self.valkey_url:
+            kept["MIRA_VALKEY_URL"] = self.valkey_url
         return {
             **kept,
             "MIRA_HOME": str(self.home),
             "MIRA_PORT": "0",
-            "MIRA_DATABASE_URL": self.database_url,
-            "MIRA_VALKEY_URL": self.valkey_url,
             "ANTHROPIC_BASE_URL": self.double.url,
             "ANTHROPIC_API_KEY": "sk-test-not-a-real-key",
             "MIRA_MODEL": "anthropic:double",
