@@ -35,7 +35,7 @@ SYSTEM = "You are MIRA, a friendly assistant. Answer briefly and plainly."
 #: Longest system prompt passed on, and longest prompt in all, tokens: what it reads in five
 #: seconds on a quiet machine, and before the deadline for a first word on a busy one.
 _SYSTEM_TOKENS = 200
-_PROMPT_TOKENS = 700
+PROMPT_TOKENS = 700
 _OUTPUT_TOKENS = 512
 #: How often the prompt is halved when it turns out too long all the same.
 _CUTS = 3
@@ -44,8 +44,11 @@ _CUTS = 3
 class LocalProvider:
     """The local model, with a server that is started at first use, or by `warm`."""
 
-    def __init__(self, server: LocalServer, clock: Clock) -> None:
+    def __init__(
+        self, server: LocalServer, clock: Clock, *, prompt_tokens: int = PROMPT_TOKENS
+    ) -> None:
         self._server = server
+        self._prompt_tokens = prompt_tokens
         self._clock = clock
         self._inner: openai.OpenAIProvider | None = None
         self._url = ""
@@ -66,7 +69,7 @@ class LocalProvider:
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[ProviderItem]]:
         inner = await self._client()
         async with AsyncExitStack() as stack:
-            room = _PROMPT_TOKENS
+            room = self._prompt_tokens
             for left in range(_CUTS, -1, -1):
                 cut, dropped = fit(request, room)
                 try:
