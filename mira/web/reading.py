@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import anyio
 import msgspec
@@ -16,6 +16,10 @@ from mira.errors import Malformed, TooLarge, ValidationFailed
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
+
+#: Numbers in cursors, as the database counts.
+BigInt = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Int = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 #: How long a body may take to arrive.
 BODY_WITHIN = 30.0
@@ -107,7 +111,8 @@ def read_cursor(cursor: str | None, kind: type[T]) -> T | None:
     if cursor is None:
         return None
     try:
-        raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        padded = cursor + "=" * (-len(cursor) % 4)
+        raw = base64.b64decode(padded, altchars=b"-_", validate=True)
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.MsgspecError, UnicodeError, ValueError, binascii.Error):
         raise ValidationFailed(

@@ -210,7 +210,7 @@ def test_a_provider_that_fails_is_told_as_such_and_the_turn_can_be_tried_again(
     server.double.script(
         {
             "default": {"echo": True},
-            "queue": [{"error": {"status": 400, "message": "secret words"}}],
+            "queue": [{"error": {"status": 400, "type": "invalid_request_error", "message": "hm"}}],
         }
     )
     with http(server.url, server.key) as client:

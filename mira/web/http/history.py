@@ -17,7 +17,7 @@ from mira.web.models import (
     Segment,
     SegmentPage,
 )
-from mira.web.reading import cut, read_cursor, write_cursor
+from mira.web.reading import BigInt, Int, cut, read_cursor, write_cursor
 
 
 async def conversation(call: Call[None, None]) -> ConversationView:
@@ -27,7 +27,7 @@ async def conversation(call: Call[None, None]) -> ConversationView:
 
 
 async def list_messages(call: Call[Paging, None]) -> MessagePage:
-    before = read_cursor(call.query.cursor, tuple[int, int])
+    before = read_cursor(call.query.cursor, tuple[BigInt, Int])
     async with call.services.database.user(call.user_id) as tx:
         records = await history.page(tx, call.user_id, before=before, limit=call.query.limit + 1)
     records, more = cut(records, call.query.limit)

@@ -23,7 +23,7 @@ from mira.web.models import (
     Status,
 )
 from mira.web.origin import from_this_machine
-from mira.web.reading import cut, read_cursor, write_cursor
+from mira.web.reading import BigInt, cut, read_cursor, write_cursor
 
 #: Secrets that the program keeps for itself: the passwords of the database's roles.
 _OWN = "postgres."
@@ -52,7 +52,7 @@ def _secret_name(call: Call[Any, Any]) -> str:
 
 
 async def list_letters(call: Call[Paging, None]) -> LetterPage:
-    cursor = read_cursor(call.query.cursor, tuple[int])
+    cursor = read_cursor(call.query.cursor, tuple[BigInt])
     async with call.services.database.engine() as tx:
         records = await operation.dead_letters(
             tx,

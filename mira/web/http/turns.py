@@ -9,12 +9,12 @@ from mira.errors import ValidationFailed
 from mira.store import history, turns
 from mira.web.endpoint import Call, Endpoint
 from mira.web.models import EventsQuery, Paging, Turn, TurnDetail, TurnPage, TurnStanding
-from mira.web.reading import cut, read_cursor, write_cursor
+from mira.web.reading import BigInt, cut, read_cursor, write_cursor
 from mira.web.sse import EventStream
 
 
 async def list_turns(call: Call[Paging, None]) -> TurnPage:
-    cursor = read_cursor(call.query.cursor, tuple[int])
+    cursor = read_cursor(call.query.cursor, tuple[BigInt])
     async with call.services.database.user(call.user_id) as tx:
         records = await turns.page(
             tx, call.user_id, before=cursor[0] if cursor else None, limit=call.query.limit + 1
