@@ -244,12 +244,15 @@ create or replace function begin_follow_up(
 declare v_seq bigint;
 begin
   if not may_write(p_user, p_epoch, p_generation) then return null; end if;
-  update pending_actions a set state = p_state, result = p_result, follow_up = p_turn
-    where a.id = p_action and a.user_id = p_user and a.follow_up is null;
+  perform from pending_actions a
+    where a.id = p_action and a.user_id = p_user and a.follow_up is null for update;
   if not found then return false; end if;
   update conversations c set next_seq = c.next_seq + 1 where c.user_id = p_user
     returning c.next_seq - 1 into v_seq;
   insert into turns (id, user_id, seq, request_id, request_digest, origin, state, accepted_at)
     values (p_turn, p_user, v_seq, 'action:' || p_action, '', 'action', 'received', p_at);
+  -- After the turn is there, since the action refers to it.
+  update pending_actions a set state = p_state, result = p_result, follow_up = p_turn
+    where a.id = p_action and a.user_id = p_user;
   return true;
 end $$;
