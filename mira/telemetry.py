@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,8 @@ from types import MappingProxyType
 from typing import Any
 
 import structlog
+
+from mira.errors import MiraError
 
 #: Fields whose value never reaches a log line.
 WITHHELD = frozenset(
@@ -47,31 +50,72 @@ def _withhold(
     return event
 
 
+def where_it_failed(error: BaseException) -> str:
+    """The kinds of an error and of its causes, and where each was raised, without their words.
+
+    What an exception says may be what a user wrote: a database quotes the row that it refuses.
+    Only the words of a MiraError are meant to be read.
+    """
+    parts = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        frames = traceback.extract_tb(current.__traceback__)
+        places = [f"  {f.filename}:{f.lineno} in {f.name}" for f in frames]
+        said = f": {current.detail}" if isinstance(current, MiraError) else ""
+        parts.append("\n".join([f"{type(current).__name__}{said}", *places]))
+        if isinstance(current, BaseExceptionGroup):
+            parts += [where_it_failed(inner) for inner in current.exceptions]
+        current = current.__cause__ or current.__context__
+    return "\ncaused by ".join(parts)
+
+
+def _explain(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    raised = event.pop("exc_info", None)
+    if raised is True:
+        raised = sys.exc_info()[1]
+    if isinstance(raised, tuple):
+        raised = raised[1]
+    if isinstance(raised, BaseException):
+        event["exception"] = where_it_failed(raised)
+    return event
+
+
+class _PlaceFormatter(logging.Formatter):
+    """For what libraries log by themselves: their errors without words, too."""
+
+    def formatException(self, ei: Any) -> str:
+        return where_it_failed(ei[1]) if ei[1] is not None else ""
+
+
 def configure(level: str = "info", *, json: bool | None = None) -> None:
     """Set up logging for this process. `json` defaults to whether stderr is no terminal."""
     number = logging.getLevelNamesMapping()[level.upper()]
     as_json = not sys.stderr.isatty() if json is None else json
-    dev, processors = structlog.dev, structlog.processors
-    renderer: Any = processors.JSONRenderer() if as_json else dev.ConsoleRenderer()
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if as_json
+        else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    )
     structlog.configure(
         processors=[
             _add_fields,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _withhold,
-            structlog.processors.StackInfoRenderer(),
-            structlog.processors.format_exc_info if as_json else _keep,
+            _explain,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=False,
     )
-    logging.basicConfig(level=max(number, logging.WARNING), stream=sys.stderr, force=True)
-
-
-def _keep(_l: Any, _m: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    return event
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_PlaceFormatter("%(levelname)s %(name)s %(message)s"))
+    logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
 
 
 def logger(name: str) -> structlog.typing.FilteringBoundLogger:

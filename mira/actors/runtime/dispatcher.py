@@ -195,7 +195,12 @@ class Dispatcher:
     async def _failed(self, row: DurableRow, error: Exception) -> None:
         settings = self._settings
         outage = isinstance(error, MiraError) and error.outage
-        text = f"{type(error).__name__}: {error}"
+        # The words of a bug may be what somebody wrote; those of ours are meant to be read.
+        text = (
+            f"{type(error).__name__}: {error}"
+            if isinstance(error, MiraError)
+            else type(error).__name__
+        )
         if outage:
             tries = self._outages.get(row.id, 0)
             self._outages[row.id] = tries + 1
