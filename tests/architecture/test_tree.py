@@ -8,9 +8,11 @@ from pathlib import Path
 
 from tests.architecture.tree import files, read, sources
 
-#: Files longer than 400 lines, each with the reason why it is not divided.
+#: Files longer than the limit, each with the reason why it is not divided.
 LONG: dict[str, str] = {}
 LIMIT = 400
+#: Tests are read one by one, not in one sitting; a file of them may hold more.
+TESTS_LIMIT = 600
 
 #: What belongs to a place where the project was worked on, not to the project. The brackets keep
 #: each pattern from finding itself.
@@ -48,7 +50,11 @@ def test_no_source_file_is_longer_than_can_be_read_in_one_sitting() -> None:
         for path in ours()
         if path.suffix in {".py", ".js", ".css", ".sql"}
     }
-    long = {path: lines for path, lines in lengths.items() if lines > LIMIT}
+    long = {
+        path: lines
+        for path, lines in lengths.items()
+        if lines > (TESTS_LIMIT if path.startswith("tests/") else LIMIT)
+    }
     assert long.keys() <= LONG.keys(), f"divide these, or justify them in LONG: {long}"
     assert long.keys() >= LONG.keys(), "no longer long: strike it from LONG"
 
