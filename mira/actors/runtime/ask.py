@@ -34,16 +34,12 @@ class Ask(Envelope):
         self.cell = cell
         self.message = message
         self.carried = carried
-        self.reply = reply
+        self.reply: Waiter[object] = reply
         self.chain = chain
         self.sent = sent
         self.taken: RunningJob[Any] | None = None
         #: Where the ticker keeps the deadline; -1 once it is settled.
         self.bucket = -1
-
-    @property
-    def gone(self) -> bool:
-        return self.reply.done()
 
     def hand_over(self, job: RunningJob[Any]) -> None:
         self.taken = job

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: Messages that one cell may handle before others get a turn.
 BATCH = 128
 
+#: How a handler ended that has not returned a value.
+_CUT_OFF, _FAILED = object(), object()
+
 #: The cell whose code is running, in its handlers and whatever they start.
 current_cell: ContextVar[Cell | None] = ContextVar("current_cell", default=None)
 
@@ -73,11 +76,8 @@ class Cell(Mailbox):
 
     def accept(self, envelope: Envelope) -> bool:
         """Take a message into the mailbox; False if there is no room."""
-        length = self.put(envelope)
-        if not length:
+        if not self.put(envelope):
             return False
-        if length > self.stats.queue_high:
-            self.stats.queue_high = length
         if not self.active:
             self.active = True
             self.system.workers.dispatch(self)
@@ -85,7 +85,7 @@ class Cell(Mailbox):
 
     def accept_beyond(self, envelope: Envelope) -> None:
         """Take in what is bounded elsewhere, whether or not there is room."""
-        self.stats.queue_high = max(self.stats.queue_high, self.put_beyond(envelope))
+        self.put_beyond(envelope)
         if not self.active:
             self.active = True
             self.system.workers.dispatch(self)
@@ -122,10 +122,16 @@ class Cell(Mailbox):
             self.system.ticker.after(self.kind.idle, self)
         stats, carrier, monotonic = self.stats, self.system.carrier, self.system.monotonic
         carried: object = carrier  # No sender has sent this.
+        queue = self._queue
         left = BATCH
         now = monotonic()
-        while left and (envelope := self.take()) is not None:
-            if envelope.gone:
+        while queue and left:
+            if len(queue) > stats.queue_high:
+                stats.queue_high = len(queue)
+            envelope = queue.popleft()
+            if self._parked is not None:
+                self.move_up()
+            if envelope.reply is not None and envelope.reply.done():
                 stats.dropped += 1
                 continue
             left -= 1
@@ -134,36 +140,36 @@ class Cell(Mailbox):
                 carrier.set(carried)
             self.running = envelope
             stats.handled += 1
-            begun, ended = now, False
+            begun = now
+            value: object = _CUT_OFF
             try:
                 actor = self.actor
                 if actor is None:
                     actor = await self._load(envelope)
                 value = await actor.receive(envelope.message, envelope)
-                ended = True
             except MiraError as error:
-                ended = True
+                value = _FAILED
                 envelope.fail(error)
             except Exception as error:
-                ended = True
+                value = _FAILED
                 self._failed(envelope, error)
-            else:
-                if envelope.taken is None:
-                    envelope.answer(value, monotonic())
             finally:
                 self.running = None
                 now = monotonic()
                 stats.busy_seconds += now - begun
-                if not ended:
+                if value is _CUT_OFF:
                     self._cut_off(envelope, scope)
+            if envelope.answerable and value is not _FAILED and envelope.taken is None:
+                envelope.answer(value, now)
             if scope.cancel_called:
                 break
             if self.record is not None and self.record.resting(now):
                 self.last = now
                 return False
         self.last = now
-        if len(self):
+        if queue:
             return True
+        self.tidy()
         self.active = False
         self.scope = None
         return False

@@ -15,6 +15,7 @@ from mira.clock import Clock
 from mira.errors import MiraError
 from mira.messages.base import Address, Event, Message
 
+from .backend import Waiter
 from .durable import DurableMessage, DurableRow
 from .observer import report
 from .routes import Contribution, HandlerFailure
@@ -35,6 +36,8 @@ class Envelope:
 
     __slots__ = ("carried", "cell", "message")
 
+    #: Where somebody waits for the answer; done if nobody does any more.
+    reply: Waiter[object] | None = None
     #: The addresses that wait for the answer, outermost first.
     chain: tuple[Address, ...] = ()
     #: The job that will answer instead of the handler.
@@ -49,11 +52,6 @@ class Envelope:
         self.carried = carried
 
     # How it ends.
-
-    @property
-    def gone(self) -> bool:
-        """Whether nobody wants it any more, so that it need not be begun."""
-        return False
 
     def admitted(self) -> None:
         """It was parked and is in the mailbox now."""

@@ -33,42 +33,28 @@ class Mailbox:
     def __iter__(self) -> Iterator[Envelope]:
         return chain(self._queue or (), self._parked or ())
 
-    def put(self, envelope: Envelope) -> int:
-        """Append, and return the new length; 0 when there is no room."""
+    def put(self, envelope: Envelope) -> bool:
+        """Append; False if there is no room."""
         queue = self._queue
         if queue is None:
             self._queue = deque((envelope,))
-            return 1
-        length = len(queue)
-        if length >= self.limit:
-            return 0
-        queue.append(envelope)
-        return length + 1
+        elif len(queue) < self.limit:
+            queue.append(envelope)
+        else:
+            return False
+        return True
 
-    def put_beyond(self, envelope: Envelope) -> int:
+    def put_beyond(self, envelope: Envelope) -> None:
         """Append whether or not there is room: for what is bounded elsewhere."""
         if self._queue is None:
             self._queue = deque()
         self._queue.append(envelope)
-        return len(self._queue)
 
     def park(self, envelope: Envelope) -> None:
         """Queue before the door; `envelope.admitted()` is called when it has moved in."""
         if self._parked is None:
             self._parked = deque()
         self._parked.append(envelope)
-
-    def take(self) -> Envelope | None:
-        """Remove and return the first, or None; one that is parked moves up."""
-        queue = self._queue
-        if queue is None:
-            return None
-        first = queue.popleft()
-        if self._parked is not None:
-            self._move_up()
-        elif not queue:
-            self._queue = None
-        return first
 
     def remove(self, envelope: Envelope) -> bool:
         """Take one out of the middle, inside or parked. False if it is not there."""
@@ -80,10 +66,12 @@ class Mailbox:
         if self._queue is None or envelope not in self._queue:
             return False
         self._queue.remove(envelope)
-        self._move_up()
+        if self._parked is not None:
+            self.move_up()
         return True
 
-    def _move_up(self) -> None:
+    def move_up(self) -> None:
+        """Let parked envelopes in as far as there is room."""
         queue, parked = self._queue, self._parked
         assert queue is not None
         while parked and len(queue) < self.limit:
@@ -92,5 +80,8 @@ class Mailbox:
             moved.admitted()
         if not parked:
             self._parked = None
-        if not queue:
+
+    def tidy(self) -> None:
+        """Give back the memory of a queue that is empty."""
+        if not self._queue:
             self._queue = None

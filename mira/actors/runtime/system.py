@@ -125,7 +125,9 @@ class ActorSystem:
 
     async def tell(self, to: Address, message: Message) -> None:
         """See Context.tell."""
-        cell = self._receiver(to)
+        cell = self._cells.get(to)
+        if cell is None or not self._open:
+            cell = self._receiver(to)
         carried = self.carrier.get()
         if cell.accept(Envelope(cell, message, carried)):
             return
