@@ -136,8 +136,12 @@ class OpenBao:
         for accessor in self.admin.list("auth/token/accessors")["data"]["keys"]:
             try:
                 token = self.admin.auth.token.lookup_accessor(accessor)["data"]
-            except (hvac.exceptions.Forbidden, hvac.exceptions.InvalidPath):
-                continue  # It ran out in between.
+            except (
+                hvac.exceptions.Forbidden,
+                hvac.exceptions.InvalidPath,
+                hvac.exceptions.InvalidRequest,
+            ):
+                continue  # It ran out in between; at which step decides what is answered.
             if (token.get("meta") or {}).get("role_name") == role:
                 found.append(token)
         return found

@@ -43,8 +43,9 @@ async def make_cluster(
     )  # fmt: skip
     # The database is made without a server, by the program that initdb itself uses.
     await _run(
-        ["/bin/sh", "-c", 'echo "CREATE DATABASE $3" | "$1/postgres" --single -D "$2" postgres',
-         "sh", programs, part, database],
+        ["/bin/sh", "-c", 'name=$1; shift; echo "CREATE DATABASE $name" | "$@"', "sh", database,
+         programs / "postgres", "--single", "-D", part,
+         "-c", f"fsync={'on' if durable else 'off'}", "postgres"],
         account, log,
     )  # fmt: skip
     await to_thread.run_sync(_finish, part, data)

@@ -29,11 +29,6 @@ LIFE = 3600
 DUE = LIFE * 0.7
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="module")
 def bao() -> Iterator[OpenBao]:
     with running_openbao() as server:
