@@ -46,11 +46,6 @@ def working_in(*directories: Path) -> Callable[[Path], bool]:
     return lambda entry: os.readlink(entry / "cwd") in names
 
 
-def started_with(argument: str) -> Callable[[Path], bool]:
-    """Match processes that have `argument` somewhere on their command line."""
-    return lambda entry: argument.encode() in (entry / "cmdline").read_bytes()
-
-
 async def end_leftovers(
     name: str,
     find: Callable[[], list[int]],

@@ -15,7 +15,7 @@ from mira.errors import StartupRefused
 from mira.services.binaries import valkey_server
 from mira.services.children import Child, start_child
 from mira.services.home import Home
-from mira.services.leftovers import end_leftovers, processes, started_with
+from mira.services.leftovers import end_leftovers, processes, working_in
 from mira.services.logs import LogFile
 from mira.services.supervisor import RestartPolicy, State, Supervisor
 
@@ -129,7 +129,7 @@ class EmbeddedValkey:
         # Two servers on one path would take the socket from each other without a word.
         await end_leftovers(
             "Valkey",
-            lambda: processes("valkey-server", started_with(str(socket))),
+            lambda: processes("valkey-server", working_in(socket.parent)),
             ((signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)),
             clock=self._clock,
         )
