@@ -7,61 +7,21 @@ back-off, keeps its own time and its own chance, so that no test could move eith
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import anyio
-import msgspec
 
 from mira.clock import Clock
-from mira.errors import (
-    ContextOverflow,
-    ProviderError,
-    ProviderMalformed,
-    ProviderOutage,
-    ProviderRejected,
-)
 from mira.ids import Ids
-from mira.llm.base import (
-    CallRecord,
-    Dropped,
-    Finished,
-    Metered,
-    Progress,
-    Provider,
-    Request,
-    Retrying,
-    StreamItem,
-    Switched,
-)
+from mira.llm.base import CallRecord, Provider, Request, StreamItem
 from mira.llm.health import Health
-from mira.llm.text import estimated_input
-from mira.llm.watch import Stalled, Watch
-from mira.messages.turn import Usage
-from mira.telemetry import logger
+from mira.llm.run import Policy, Run
+from mira.llm.watch import Watch
 
-_log = logger("llm")
+__all__ = ["Policy", "Routed", "Routing"]
+
 #: Seconds in which a stream that is left must be closed.
 _CLOSE = 5.0
-#: Refusals that concern the account or the model, not the request: another provider may answer.
-_NOT_THE_REQUEST = frozenset({401, 402, 403, 404, 429})
-
-
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """How long to wait for what, in seconds, and how often to try."""
-
-    first_token: float = 60.0
-    stall: float = 30.0
-    probe: float = 5.0
-    #: Calls made of one provider before it is given up, the first included.
-    attempts: int = 3
-    #: Back-off before the second call, doubled before each that follows, up to the longest.
-    back_off: float = 0.5
-    longest_back_off: float = 8.0
-    #: The longest Retry-After that is waited for: where another provider is left, and where none.
-    patience: float = 5.0
-    last_patience: float = 30.0
-    #: No retry begins later than this after the first call.
-    total: float = 120.0
 
 
 class Routed(AsyncIterator[StreamItem]):
@@ -128,7 +88,15 @@ class Routing:
         """
         policy = self._policy
         watch = Watch(self._clock, min(policy.first_token, policy.stall, policy.probe))
-        run = _Run(self, request, watch)
+        run = Run(
+            self.chain,
+            request,
+            policy=policy,
+            health=self._health,
+            clock=self._clock,
+            ids=self._ids,
+            watch=watch,
+        )
         items = run.items()
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
@@ -143,203 +111,3 @@ class Routing:
                 tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
-
-    # What a run needs to know.
-
-    def _plan(self) -> tuple[list[Provider], list[Provider]]:
-        """Who is asked in order, and who is skipped for now: those that rest."""
-        well = [p for p in self.chain if self._health.well(p.name)]
-        due = [p for p in self.chain if self._health.may_probe(p.name)]
-        ready = [p for p in self.chain if p in well or p in due]
-        return ready, [p for p in self.chain if p not in ready]
-
-
-class _Run:
-    """One request on its way through the chain."""
-
-    def __init__(self, routing: Routing, request: Request, watch: Watch) -> None:
-        self._routing = routing
-        self._policy = routing._policy
-        self._clock = routing._clock
-        self._health = routing._health
-        self._request = request
-        self._watch = watch
-        self._began = self._clock.monotonic()
-        self.calls: list[CallRecord] = []
-
-    async def items(self) -> AsyncGenerator[StreamItem, None]:
-        try:
-            async with aclosing(self._through_chain()) as items:
-                async for item in items:
-                    yield item
-        except ProviderError as error:
-            error.calls = tuple(self.calls)
-            raise
-
-    async def _through_chain(self) -> AsyncGenerator[StreamItem, None]:
-        ready, resting = self._routing._plan()
-        # Those that rest are still better than no answer at all.
-        order = [*ready, *resting]
-        left: tuple[str, str] | None = None
-        if resting and order[0] is not self._routing.chain[0]:
-            left = (self._routing.name, "it rests after an outage")
-        for position, provider in enumerate(order):
-            last = position == len(order) - 1
-            if not last and provider in ready and not await self._usable(provider):
-                left = left or (provider.name, "it does not answer yet")
-                continue
-            if left is not None:
-                _log.warning("model_switched", source=left[0], target=provider.name)
-                yield Switched(left[0], provider.name, left[1])
-            try:
-                async with aclosing(self._retried(provider, alone=last)) as items:
-                    async for item in items:
-                        yield item
-                return
-            except ProviderError as error:
-                if isinstance(error, ContextOverflow):
-                    raise
-                about_request = (
-                    isinstance(error, ProviderRejected)
-                    and error.http_status not in _NOT_THE_REQUEST
-                )
-                if about_request:
-                    raise
-                if len(order) > 1:
-                    self._health.failed(provider.name)
-                if last:
-                    raise
-                left = (provider.name, error.detail)
-
-    async def _usable(self, provider: Provider) -> bool:
-        """Whether a provider that may have recovered has: asked before it is trusted again."""
-        name = provider.name
-        if self._health.well(name):
-            return True
-        if not self._health.may_probe(name):
-            return False
-        self._health.probing(name, now=True)
-        try:
-            await self._watch.wait(provider.probe(), self._clock.monotonic() + self._policy.probe)
-        except (ProviderError, Stalled):
-            self._health.failed(name)
-            return False
-        finally:
-            self._health.probing(name, now=False)
-        self._health.answered(name)
-        return True
-
-    async def _retried(
-        self, provider: Provider, *, alone: bool
-    ) -> AsyncGenerator[StreamItem, None]:
-        attempt = 0
-        malformed = refreshed = False
-        while True:
-            attempt += 1
-            try:
-                async with aclosing(self._called(provider)) as items:
-                    async for item in items:
-                        yield item
-                self._health.answered(provider.name)
-                return
-            except ProviderOutage as error:
-                delay = self._delay(attempt, error, alone=alone)
-                if delay is None:
-                    raise
-                failed: ProviderError = error
-            except ProviderMalformed as error:
-                if malformed:
-                    raise
-                malformed, delay, failed = True, 0.0, error
-            except ProviderRejected as error:
-                # The key may have been set or changed since it was read.
-                if error.http_status != 401 or refreshed or not await provider.refresh():
-                    raise
-                refreshed, delay, failed = True, 0.0, error
-            _log.info("model_retried", model=provider.name, code=type(failed).__name__, delay=delay)
-            yield Retrying(provider.name, failed.detail, delay)
-            await self._clock.sleep(delay)
-
-    def _delay(self, attempt: int, error: ProviderOutage, *, alone: bool) -> float | None:
-        """Seconds to wait before the next call of this provider; None to give it up."""
-        policy = self._policy
-        if attempt >= policy.attempts:
-            return None
-        longest = min(policy.longest_back_off, policy.back_off * 2 ** (attempt - 1))
-        delay = self._routing._ids.uniform(longest / 2, longest)
-        if error.retry_after is not None:
-            if error.retry_after > (policy.last_patience if alone else policy.patience):
-                return None
-            # Never sooner than asked, and not all at the same moment.
-            delay = error.retry_after + delay / 4
-        if self._clock.monotonic() + delay - self._began > policy.total:
-            return None
-        return delay
-
-    async def _called(self, provider: Provider) -> AsyncGenerator[StreamItem, None]:
-        """One physical call, recorded however it ends."""
-        began = self._clock.monotonic()
-        due = began + self._policy.first_token
-        first: float | None = None
-        usage: Usage | None = None
-        code: str | None = "cancelled"
-        try:
-            async with AsyncExitStack() as stack:
-                opening = stack.enter_async_context(provider.stream(self._request))
-                items = await self._watch.wait(opening, due)
-                while (item := await self._watch.wait(anext(items, None), due)) is not None:
-                    if isinstance(item, Metered):
-                        usage = item.usage
-                        continue
-                    if isinstance(item, Dropped):
-                        yield item
-                        continue
-                    if first is None:
-                        first = self._clock.monotonic()
-                    if isinstance(item, Finished):
-                        usage, code = item.usage, None
-                        self._record(provider, usage, began, first, None)
-                        yield msgspec.structs.replace(item, calls=tuple(self.calls))
-                        return
-                    if not isinstance(item, Progress):
-                        yield item
-                    due = self._clock.monotonic() + self._policy.stall
-            raise ProviderOutage(
-                f"{provider.name} ended without an answer.", provider=provider.name
-            )
-        except Stalled:
-            code = ProviderOutage.code
-            what = "did not begin to answer in time" if first is None else "stalled in its answer"
-            raise ProviderOutage(f"{provider.name} {what}.", provider=provider.name) from None
-        except ProviderError as error:
-            code = error.code
-            raise
-        finally:
-            if code is not None:
-                self._record(provider, usage, began, first, code)
-
-    def _record(
-        self,
-        provider: Provider,
-        usage: Usage | None,
-        began: float,
-        first: float | None,
-        code: str | None,
-    ) -> None:
-        if usage is None:
-            usage = Usage(
-                input_tokens=estimated_input(self._request) if first is not None else 0,
-                calls=1,
-                reported=False,
-            )
-        maker, _, model = provider.name.partition(":")
-        self.calls.append(
-            CallRecord(
-                provider=maker,
-                model=model,
-                usage=usage,
-                first_event_ms=None if first is None else (first - began) * 1000,
-                total_ms=(self._clock.monotonic() - began) * 1000,
-                error=code,
-            )
-        )

@@ -1,124 +1,32 @@
-"""Retries, deadlines, failover and books, on a clock that stands still until it is told to move."""
+"""Retries, deadlines and books of one model."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
-
 import anyio
-import anyio.lowlevel
 import pytest
 
 from mira.clock import ManualClock
 from mira.errors import (
     ContextOverflow,
-    MiraError,
     ProviderError,
     ProviderMalformed,
     ProviderOutage,
     ProviderRejected,
 )
 from mira.ids import SeededIds
-from mira.llm.base import (
-    CallRecord,
-    Dropped,
-    Finished,
-    Metered,
-    Progress,
-    Request,
-    Retrying,
-    StreamItem,
-    Switched,
-    TextDelta,
-)
-from mira.llm.health import REST, Health
-from mira.llm.routing import Policy, Routing
+from mira.llm.base import CallRecord, Dropped, Finished, Metered, Progress, Retrying, TextDelta
+from mira.llm.routing import Routing
 from mira.llm.scripted import Answer, Raise, ScriptedProvider, Wait, says
-from mira.messages.content import Role, Said, Text
+from mira.messages.content import Text
 from mira.messages.turn import Usage
+from tests.unit.llm_routing_support import ASKED, DOWN, heard, model, reading, routing, settle
 
 pytestmark = pytest.mark.anyio
-
-ASKED = Request(system=(), messages=(Said(role=Role.USER, blocks=(Text(text="Hello?"),)),))
-DOWN = ProviderOutage("It is down.")
 
 
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
-
-
-def model(clock: ManualClock, *answers: Answer, name: str = "first:one") -> ScriptedProvider:
-    return ScriptedProvider(answers, clock=clock, name=name)
-
-
-def routing(
-    clock: ManualClock, *chain: Any, health: Health | None = None, **policy: Any
-) -> Routing:
-    return Routing(chain, clock, SeededIds(), health=health, policy=Policy(**policy))
-
-
-class Reader:
-    """Reads a stream in a task of its own while the test moves the clock."""
-
-    def __init__(self) -> None:
-        self.items: list[StreamItem] = []
-        self.error: MiraError | None = None
-        self.done = False
-        self.calls: tuple[CallRecord, ...] = ()
-
-    async def read(self, route: Routing) -> None:
-        try:
-            async with route.stream(ASKED) as items:
-                try:
-                    async for item in items:
-                        self.items.append(item)
-                finally:
-                    self.calls = items.calls
-        except MiraError as error:
-            self.error = error
-        self.done = True
-
-    @property
-    def finished(self) -> Finished:
-        last = self.items[-1]
-        assert isinstance(last, Finished)
-        return last
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [item for item in self.items if isinstance(item, kind)]
-
-
-async def settle() -> None:
-    """Let every task run until it waits for the clock or for good."""
-    for _ in range(60):
-        await anyio.lowlevel.checkpoint()
-
-
-@asynccontextmanager
-async def reading(route: Routing) -> AsyncIterator[Reader]:
-    reader = Reader()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(reader.read, route)
-        await settle()
-        yield reader
-        tasks.cancel_scope.cancel()
-
-
-async def heard(route: Routing, clock: ManualClock, *, seconds: float = 600) -> Reader:
-    """The whole stream, with time running in tenths of seconds."""
-    async with reading(route) as reader:
-        for _ in range(int(seconds * 10)):
-            if reader.done:
-                break
-            clock.advance(0.1)
-            await settle()
-        assert reader.done
-    return reader
-
-
-# One provider.
 
 
 async def test_an_answer_goes_through_with_its_one_call_on_record(clock: ManualClock) -> None:
@@ -341,162 +249,3 @@ async def test_an_error_of_the_reader_comes_out_as_it_is(clock: ManualClock) -> 
     with pytest.raises(ZeroDivisionError):
         await read()
     assert first.open == 0
-
-
-# Failover.
-
-
-async def test_the_next_model_goes_on_when_the_first_is_given_up(clock: ManualClock) -> None:
-    first = model(clock, [TextDelta("Hal"), Raise(DOWN)])
-    second = model(clock, says("Hello"), name="second:two")
-    reader = await heard(routing(clock, first, second, attempts=2), clock)
-    [switched] = reader.of(Switched)
-    assert (switched.source, switched.target) == ("first:one", "second:two")
-    assert switched.reason == "It is down."
-    assert reader.finished.provider == "second"
-    assert [(c.provider, c.error) for c in reader.finished.calls] == [
-        ("first", "provider_error"),
-        ("first", "provider_error"),
-        ("second", None),
-    ]
-
-
-@pytest.mark.parametrize("status", [401, 402, 403, 404, 429])
-async def test_trouble_with_the_account_lets_the_next_model_answer(
-    clock: ManualClock, status: int
-) -> None:
-    first = model(clock, ProviderRejected("No.", http_status=status))
-    second = model(clock, says("Hi"), name="second:two")
-    reader = await heard(routing(clock, first, second), clock, seconds=1)
-    assert reader.finished.provider == "second"
-    assert len(first.requests) == 1
-
-
-async def test_with_another_model_at_hand_nobody_waits_long(clock: ManualClock) -> None:
-    first = model(clock, ProviderOutage("Busy.", retry_after=12.0))
-    second = model(clock, says("Hi"), name="second:two")
-    reader = await heard(routing(clock, first, second), clock, seconds=1)
-    assert reader.finished.provider == "second"
-
-
-async def test_after_an_outage_the_first_model_rests_and_is_probed_before_it_returns(
-    clock: ManualClock,
-) -> None:
-    first = model(clock, DOWN, says("I am back."))
-    second = model(clock, says("Hi"), name="second:two")
-    route = routing(clock, first, second, attempts=1)
-    await heard(route, clock)
-
-    # At rest: not asked, not probed, and the client is told who answers.
-    reader = await heard(route, clock)
-    assert reader.finished.provider == "second"
-    assert [s.source for s in reader.of(Switched)] == ["first:one"]
-    assert (len(first.requests), first.probes) == (1, 0)
-
-    # Its rest is over, but it is not well: probed, and not asked.
-    clock.advance(REST)
-    first.down = ProviderOutage("Still down.")
-    reader = await heard(route, clock)
-    assert reader.finished.provider == "second"
-    assert (len(first.requests), first.probes) == (1, 1)
-
-    # The rest after a second outage is longer.
-    clock.advance(REST)
-    await heard(route, clock)
-    assert first.probes == 1
-
-    clock.advance(REST)
-    first.down = None
-    reader = await heard(route, clock)
-    assert reader.finished.provider == "first"
-    assert reader.of(Switched) == []
-    assert first.probes == 2
-
-    # And it is trusted again, without a probe.
-    await heard(route, clock)
-    assert first.probes == 2
-
-
-async def test_a_probe_that_hangs_does_not_hold_up_the_answer(clock: ManualClock) -> None:
-    class Hanging(ScriptedProvider):
-        async def probe(self) -> None:
-            await clock.sleep(1e6)
-
-    first = Hanging([DOWN], clock=clock, name="first:one")
-    second = model(clock, says("Hi"), name="second:two")
-    route = routing(clock, first, second, attempts=1, probe=5.0)
-    await heard(route, clock)
-    clock.advance(REST)
-    began = clock.monotonic()
-    reader = await heard(route, clock)
-    assert reader.finished.provider == "second"
-    assert clock.monotonic() - began < 6
-
-
-async def test_only_one_request_probes_while_the_others_go_on(clock: ManualClock) -> None:
-    class Slow(ScriptedProvider):
-        async def probe(self) -> None:
-            self.probes += 1
-            await clock.sleep(3)
-
-    first = Slow([DOWN, says("Back.")], clock=clock, name="first:one")
-    second = model(clock, says("Hi"), name="second:two")
-    route = routing(clock, first, second, attempts=1)
-    await heard(route, clock)
-    clock.advance(REST)
-    async with reading(route) as probing, reading(route) as other:
-        await settle()
-        assert other.done
-        assert other.finished.provider == "second"
-        assert not probing.done
-        clock.advance(3)
-        await settle()
-        assert probing.finished.provider == "first"
-    assert first.probes == 1
-
-
-async def test_a_model_at_rest_is_still_better_than_none(clock: ManualClock) -> None:
-    first = model(clock, DOWN, says("I am back."))
-    second = model(clock, says("Hi"), DOWN, name="second:two")
-    route = routing(clock, first, second, attempts=1)
-    await heard(route, clock)
-    reader = await heard(route, clock)
-    assert reader.finished.provider == "first"
-
-
-async def test_when_all_are_down_the_last_outage_is_raised_with_every_call(
-    clock: ManualClock,
-) -> None:
-    first, second = model(clock, DOWN), model(clock, DOWN, name="second:two")
-    reader = await heard(routing(clock, first, second, attempts=2), clock)
-    assert isinstance(reader.error, ProviderOutage)
-    assert [c.provider for c in reader.calls] == ["first", "first", "second", "second"]
-
-
-async def test_health_is_shared_by_routings(clock: ManualClock) -> None:
-    health = Health(clock)
-    first, second = model(clock, DOWN), model(clock, says("Hi"), name="second:two")
-    await heard(routing(clock, first, second, health=health, attempts=1), clock)
-    await heard(routing(clock, first, second, health=health, attempts=1), clock)
-    assert len(first.requests) == 1
-
-
-async def test_a_model_that_is_alone_never_rests(clock: ManualClock) -> None:
-    first = model(clock, DOWN, says("Hi"))
-    route = routing(clock, first, attempts=1)
-    await heard(route, clock)
-    assert (await heard(route, clock)).finished.provider == "first"
-    assert first.probes == 0
-
-
-async def test_a_new_chain_serves_the_next_request(clock: ManualClock) -> None:
-    first, second = model(clock, says("A")), model(clock, says("B"), name="second:two")
-    route = routing(clock, first)
-    route.use([second])
-    assert route.name == "second:two"
-    assert (await heard(route, clock)).finished.provider == "second"
-
-
-def test_a_routing_needs_a_model(clock: ManualClock) -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        Routing([], clock, SeededIds())
