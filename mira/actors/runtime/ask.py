@@ -44,11 +44,11 @@ class Ask(Envelope):
     def hand_over(self, job: RunningJob[Any]) -> None:
         self.taken = job
 
-    def answer(self, value: object, now: float) -> None:
+    def answer(self, value: object) -> None:
         if not self.reply.done():
             self.reply.set_result(value)
-            latency = self.cell.stats.ask_latency
-            latency[min(int((now - self.sent) * 1e6).bit_length(), 31)] += 1
+            took = self.cell.system.monotonic() - self.sent
+            self.cell.stats.ask_latency[min(int(took * 1e6).bit_length(), 31)] += 1
         self.settle()
 
     def fail(self, error: Exception) -> None:

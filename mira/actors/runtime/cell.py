@@ -34,15 +34,14 @@ current_cell: ContextVar[Cell | None] = ContextVar("current_cell", default=None)
 class Cell(Mailbox):
     """The place where an actor lives: everything of an address that is in memory.
 
-    `active` means that a worker has this cell or is being given it, or that the address rests:
-    whoever adds a message to a cell that is not active has it dispatched. One worker at a time
-    drains a cell, which is what makes an actor handle one message at a time.
+    It is awake while a worker has it or is being given it, and while the address rests. One
+    worker at a time drains a cell: that is what makes an actor handle one message at a time.
     """
 
     __slots__ = (
-        "active",
         "actor",
         "address",
+        "cancelled",
         "jobs",
         "kind",
         "last",
@@ -61,11 +60,11 @@ class Cell(Mailbox):
         self.kind = kind
         self.stats = stats
         self.actor: Actor | None = None
-        self.active = False
         self.retiring = False
         #: The message whose handler is running, and the scope that it runs in.
         self.running: Envelope | None = None
         self.scope: CancelScope | None = None
+        self.cancelled = False
         self.record: Record | None = None
         #: Jobs of this actor that have not ended; it is not put to rest before.
         self.jobs = 0
@@ -74,21 +73,9 @@ class Cell(Mailbox):
 
     # Taking messages in.
 
-    def accept(self, envelope: Envelope) -> bool:
-        """Take a message into the mailbox; False if there is no room."""
-        if not self.put(envelope):
-            return False
-        if not self.active:
-            self.active = True
-            self.system.workers.dispatch(self)
-        return True
-
-    def accept_beyond(self, envelope: Envelope) -> None:
-        """Take in what is bounded elsewhere, whether or not there is room."""
-        self.put_beyond(envelope)
-        if not self.active:
-            self.active = True
-            self.system.workers.dispatch(self)
+    def wake(self) -> None:
+        self.awake = True
+        self.system.workers.dispatch(self)
 
     def withdraw(self, envelope: Envelope) -> bool:
         """Take a message back that is not begun. False if it is not waiting here."""
@@ -108,75 +95,75 @@ class Cell(Mailbox):
     async def drain(self, scope: CancelScope) -> bool:
         """Handle what waits. True if the worker should come back for more.
 
-        A handler that is cancelled cuts this short with the cancellation; called again it goes
+        A handler that is cancelled cuts this short with the cancellation; called again, it goes
         on with the next message.
         """
         current_cell.set(self)
-        self.scope = scope
+        self.scope, self.cancelled = scope, False
         if self.retiring:
             await self.retire()
             if not len(self):
-                self.active = False
+                self.awake = False
                 self.system.forget(self)
                 return False
             self.system.ticker.after(self.kind.idle, self)
         stats, carrier, monotonic = self.stats, self.system.carrier, self.system.monotonic
         carried: object = carrier  # No sender has sent this.
         queue = self._queue
-        left = BATCH
-        now = monotonic()
-        while queue and left:
-            if len(queue) > stats.queue_high:
-                stats.queue_high = len(queue)
-            envelope = queue.popleft()
-            if self._parked is not None:
-                self.move_up()
-            if envelope.reply is not None and envelope.reply.done():
-                stats.dropped += 1
-                continue
-            left -= 1
-            if envelope.carried is not carried:
-                carried = envelope.carried
-                carrier.set(carried)
-            self.running = envelope
-            stats.handled += 1
-            begun = now
-            value: object = _CUT_OFF
-            try:
-                actor = self.actor
-                if actor is None:
-                    actor = await self._load(envelope)
-                value = await actor.receive(envelope.message, envelope)
-            except MiraError as error:
-                value = _FAILED
-                envelope.fail(error)
-            except Exception as error:
-                value = _FAILED
-                self._failed(envelope, error)
-            finally:
-                self.running = None
-                now = monotonic()
-                stats.busy_seconds += now - begun
-                if value is _CUT_OFF:
-                    self._cut_off(envelope, scope)
-            if envelope.answerable and value is not _FAILED and envelope.taken is None:
-                envelope.answer(value, now)
-            if scope.cancel_called:
-                break
-            if self.record is not None and self.record.resting(now):
-                self.last = now
-                return False
-        self.last = now
+        handled = longest = 0
+        begun = monotonic()
+        try:
+            while queue and handled < BATCH and not self.cancelled:
+                if len(queue) > longest:
+                    longest = len(queue)
+                envelope = queue.popleft()
+                if self._parked is not None:
+                    self.move_up()
+                if envelope.reply is not None and envelope.reply.done():
+                    stats.dropped += 1
+                    continue
+                if envelope.carried is not carried:
+                    carried = envelope.carried
+                    carrier.set(carried)
+                handled += 1
+                self.running = envelope
+                value: object = _CUT_OFF
+                try:
+                    actor = self.actor
+                    if actor is None:
+                        actor = await self._load(envelope)
+                    value = await actor.receive(envelope.message, envelope)
+                except MiraError as error:
+                    value = _FAILED
+                    envelope.fail(error)
+                except Exception as error:
+                    value = _FAILED
+                    self._failed(envelope, error)
+                finally:
+                    self.running = None
+                    if value is _CUT_OFF:
+                        self._cut_off(envelope, scope)
+                if envelope.answerable and value is not _FAILED and envelope.taken is None:
+                    envelope.answer(value)
+                if self.record is not None and self.rest_left() > 0:
+                    return False
+        finally:
+            now = self.last = monotonic()
+            stats.handled += handled
+            stats.busy_seconds += now - begun
+            if longest > stats.queue_high:
+                stats.queue_high = longest
         if queue:
             return True
         self.tidy()
-        self.active = False
+        self.awake = False
         self.scope = None
         return False
 
     def cancel(self) -> None:
         """Cancel the handler that is running."""
         if self.scope is not None:
+            self.cancelled = True
             self.scope.cancel()
 
     async def _load(self, envelope: Envelope) -> Actor:
@@ -219,7 +206,7 @@ class Cell(Mailbox):
         if len(self):
             self.system.workers.dispatch(self)
         else:
-            self.active = False
+            self.awake = False
 
     def resting_error(self, seconds: float) -> ActorQuarantined:
         return ActorQuarantined(f"{self.address} failed too often and rests", retry_after=seconds)
@@ -230,14 +217,14 @@ class Cell(Mailbox):
         """The time to see whether anybody has spoken to this address lately."""
         idle = self.kind.idle
         now = self.system.monotonic()
-        left = idle if self.active or self.jobs else self.last + idle - now
+        left = idle if self.awake or self.jobs else self.last + idle - now
         if self.record is not None:
             left = max(left, self.record.matters_for(now, self.kind.intensity))
         if left > 0:
             self.system.ticker.add(now + left, left, self)
         else:
-            self.retiring = self.active = True
-            self.system.workers.dispatch(self)
+            self.retiring = True
+            self.wake()
 
     def abort(self) -> None:
         """Answer everything that waits, and cancel the handler that is running."""

@@ -63,7 +63,7 @@ class Delivery(Envelope):
     def again(self) -> None:
         self.once_more = True
 
-    def answer(self, value: object, now: float) -> None:
+    def answer(self, value: object) -> None:
         self._end(None)
 
     def fail(self, error: Exception) -> None:
@@ -77,7 +77,7 @@ class Delivery(Envelope):
             return
         if error is None and self.once_more and not self.marked:
             self.once_more, self.taken = False, None
-            self.cell.accept_beyond(self)
+            self.cell.put_beyond(self)
             return
         self._ended = True
         self.cell.system.dispatcher.ended(self, error)
@@ -149,7 +149,7 @@ class Dispatcher:
         if (seconds := cell.rest_left()) > 0:
             delivery.fail(cell.resting_error(seconds))
         else:
-            cell.accept_beyond(delivery)
+            cell.put_beyond(delivery)
 
     def snapshot(self) -> DurableStats:
         return replace(self.stats, in_flight=len(self._lanes))

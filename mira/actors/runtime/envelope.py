@@ -56,7 +56,7 @@ class Envelope:
     def admitted(self) -> None:
         """It was parked and is in the mailbox now."""
 
-    def answer(self, value: object, now: float) -> None:
+    def answer(self, value: object) -> None:
         """The handler has returned."""
 
     def fail(self, error: Exception) -> None:

@@ -137,7 +137,7 @@ class Jobs:
         envelope = job.envelope
         if job.takes_reply:
             if outcome.ok:
-                envelope.answer(outcome.value, self._system.monotonic())
+                envelope.answer(outcome.value)
             else:
                 envelope.fail(outcome.error or ActorFailed(f"a {job.kind} job was cancelled"))
         if job.then is not None:
@@ -147,7 +147,7 @@ class Jobs:
                 report(self._system.observer.job_failed, envelope.address, job.kind, error)
                 return
             # The limits of jobs bound these, and a result must not be lost to a full mailbox.
-            envelope.cell.accept_beyond(Envelope(envelope.cell, message, envelope.carried))
+            envelope.cell.put_beyond(Envelope(envelope.cell, message, envelope.carried))
 
     def _stopped(self, job: RunningJob[Any]) -> None:
         if job.takes_reply:

@@ -16,15 +16,22 @@ class Mailbox:
 
     A sender that finds no room parks its envelope; it moves up as room is made, before anybody
     who comes later. Queues exist only while there is something in them: an idle mailbox costs
-    its three slots.
+    its slots.
+
+    `awake` means that somebody looks after what is inside, or has been asked to by `wake`.
     """
 
-    __slots__ = ("_parked", "_queue", "limit")
+    __slots__ = ("_parked", "_queue", "awake", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.awake = False
         self._queue: deque[Envelope] | None = None
         self._parked: deque[Envelope] | None = None
+
+    def wake(self) -> None:
+        """Have what is inside looked after. Called when something comes while not awake."""
+        raise NotImplementedError
 
     def __len__(self) -> int:
         """How many wait inside, those parked before the door not counted."""
@@ -42,6 +49,8 @@ class Mailbox:
             queue.append(envelope)
         else:
             return False
+        if not self.awake:
+            self.wake()
         return True
 
     def put_beyond(self, envelope: Envelope) -> None:
@@ -49,6 +58,8 @@ class Mailbox:
         if self._queue is None:
             self._queue = deque()
         self._queue.append(envelope)
+        if not self.awake:
+            self.wake()
 
     def park(self, envelope: Envelope) -> None:
         """Queue before the door; `envelope.admitted()` is called when it has moved in."""

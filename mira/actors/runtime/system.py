@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar, copy_context
 from datetime import datetime
@@ -129,7 +129,7 @@ class ActorSystem:
         if cell is None or not self._open:
             cell = self._receiver(to)
         carried = self.carrier.get()
-        if cell.accept(Envelope(cell, message, carried)):
+        if cell.put(Envelope(cell, message, carried)):
             return
         if current_cell.get() is cell:
             raise MailboxFull(f"{to} would wait for itself")
@@ -145,27 +145,38 @@ class ActorSystem:
     def tell_nowait(self, to: Address, message: Message) -> None:
         """See Context.tell_nowait."""
         cell = self._receiver(to)
-        if not cell.accept(Envelope(cell, message, self.carrier.get())):
+        if not cell.put(Envelope(cell, message, self.carrier.get())):
             raise MailboxFull(f"the mailbox of {to} is full")
 
-    async def ask(self, to: Address, message: Message, *, timeout: float) -> object:
+    def ask(self, to: Address, message: Message, *, timeout: float) -> Coroutine[Any, Any, object]:
         """See Context.ask."""
-        asker = current_cell.get()
-        cell = self._receiver(to)
-        if asker is not None:
-            running = asker.running
-            chain = self._chain(asker, running.chain if running is not None else (), cell)
-        else:
-            chain = ()
-        return await self._ask(cell, message, chain, timeout)
+        return self.ask_from(None, to, message, timeout)
 
     async def ask_from(
-        self, envelope: Envelope, to: Address, message: Message, timeout: float
+        self, envelope: Envelope | None, to: Address, message: Message, timeout: float
     ) -> object:
-        """Ask in the handler of `envelope`."""
-        cell = self._receiver(to)
-        chain = self._chain(envelope.cell, envelope.chain, cell)
-        return await self._ask(cell, message, chain, timeout)
+        """Ask in the handler of `envelope`, or of whatever cell this runs in, or from outside."""
+        cell = self._cells.get(to)
+        if cell is None or not self._open:
+            cell = self._receiver(to)
+        chain: tuple[Address, ...] = ()
+        if envelope is not None:
+            chain = _chain(envelope.cell, envelope, cell)
+        elif (asker := current_cell.get()) is not None:
+            chain = _chain(asker, asker.running, cell)
+        if cell.record is not None and (seconds := cell.rest_left()) > 0:
+            raise cell.resting_error(seconds)
+        now = self.monotonic()
+        reply = self.backend.waiter()
+        ask = Ask(cell, message, self.carrier.get(), reply, chain, now)
+        ask.bucket = self.ticker.add(now + timeout, timeout, ask)
+        if not cell.put(ask):
+            cell.park(ask)
+        try:
+            return await reply
+        finally:
+            if ask.bucket >= 0:
+                ask.left()
 
     def control(self, to: Address, message: Message) -> bool:
         """Hand a message to a live actor past its mailbox, at once. False if none is live."""
@@ -314,27 +325,12 @@ class ActorSystem:
             raise SystemStopped("the engine is not running")
         return self.cell(to)
 
-    def _chain(self, asker: Cell, chain: tuple[Address, ...], asked: Cell) -> tuple[Address, ...]:
-        if asked.kind.rank <= asker.kind.rank:
-            raise DeadlockError(
-                f"{asker.address} must not ask {asked.address}: it does not rank below"
-            )
-        if asked.address in chain:
-            raise DeadlockError(f"{asked.address} is waiting for this answer")
-        return (*chain, asker.address)
 
-    async def _ask(
-        self, cell: Cell, message: Message, chain: tuple[Address, ...], timeout: float
-    ) -> object:
-        if cell.record is not None and (seconds := cell.rest_left()) > 0:
-            raise cell.resting_error(seconds)
-        now = self.monotonic()
-        reply = self.backend.waiter()
-        ask = Ask(cell, message, self.carrier.get(), reply, chain, now)
-        ask.bucket = self.ticker.add(now + timeout, timeout, ask)
-        if not cell.accept(ask):
-            cell.park(ask)
-        try:
-            return await reply
-        finally:
-            ask.left()
+def _chain(asker: Cell, envelope: Envelope | None, asked: Cell) -> tuple[Address, ...]:
+    """Who waits when `asker`, handling `envelope`, asks. Raises DeadlockError if it must not."""
+    if asked.kind.rank <= asker.kind.rank:
+        raise DeadlockError(f"{asker.address} must not ask {asked.address}: it does not rank below")
+    chain = envelope.chain if envelope is not None else ()
+    if asked.address in chain:
+        raise DeadlockError(f"{asked.address} is waiting for this answer")
+    return (*chain, asker.address)
