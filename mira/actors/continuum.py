@@ -54,7 +54,8 @@ class Continuum(Actor):
         self._endings = Endings(parts, user_id)
         self._standing: Standing | None = None
         self._running: TurnRun | None = None
-        self._told: str | None = None
+        #: Notices given since this instance was made.
+        self._told: set[str] = set()
 
     def control(self, message: Message) -> None:
         """CancelTurn stops the turn if it is the one that runs."""
@@ -120,10 +121,11 @@ class Continuum(Actor):
         self, ctx: Context, standing: Standing, taken: TakenTurn, begun_at: float
     ) -> None:
         parts = self._parts
-        run = TurnRun(parts, self._user_id, standing.fence, taken, begun_at)
+        run = TurnRun(parts, self._user_id, standing.fence, taken, begun_at, self._told)
         self._running = run
         run.mark("started_ms")
-        self._tell_notice(run)
+        if notice := parts.notice():
+            run.notice("model", notice)
         parts.reached(Stage.RUNNING, taken.turn_id)
         try:
             await self._announce(ctx, taken)
@@ -149,13 +151,6 @@ class Continuum(Actor):
             provider=closing.provider, model=closing.model,
         )  # fmt: skip
         await self._endings.settle(ctx, taken.turn_id, event)
-
-    def _tell_notice(self, run: TurnRun) -> None:
-        """Say once in an activation what the user must know of the model."""
-        notice = self._parts.notice()
-        if notice and notice != self._told:
-            run.voice.notice("model", notice)
-        self._told = notice
 
     async def _announce(self, ctx: Context, taken: TakenTurn) -> None:
         user_id, turn_id, now = self._user_id, taken.turn_id, self._parts.clock.now()

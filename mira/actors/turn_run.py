@@ -16,6 +16,7 @@ from mira.errors import DatabaseUnavailable, MiraError, ProviderMalformed, Stale
 from mira.llm.base import (
     CallRecord,
     Dropped,
+    Effort,
     Finished,
     Request,
     Retrying,
@@ -58,8 +59,17 @@ class TurnRun:
     """Runs once. `cancel` may be called at any time, from the control lane."""
 
     def __init__(
-        self, parts: Parts, user_id: UUID, fence: Fence, taken: TakenTurn, begun_at: float
+        self,
+        parts: Parts,
+        user_id: UUID,
+        fence: Fence,
+        taken: TakenTurn,
+        begun_at: float,
+        told: set[str],
     ) -> None:
+        """`begun_at` is when the door took the turn (monotonic); `told` holds the notices that
+        the user was given already."""
+        self._told = told
         self._parts = parts
         self._user_id = user_id
         self._fence = fence
@@ -87,6 +97,12 @@ class TurnRun:
     def mark(self, name: str) -> None:
         """Note when a stage was reached, once."""
         self._marks.setdefault(name, self._waited + self._since())
+
+    def notice(self, kind: str, detail: str) -> None:
+        """Tell the user something that need not be said again and again."""
+        if detail not in self._told:
+            self._told.add(detail)
+            self.voice.notice(kind, detail)
 
     def timings(self) -> Timings:
         return Timings(**self._marks)
@@ -148,6 +164,9 @@ class TurnRun:
             messages=prompt.messages + self._transcript.said,
             tools=tools,
             max_output_tokens=self._parts.max_output_tokens,
+            # Until something judges a message easier than that.
+            effort=Effort.HIGH,
+            thinking=True,
             cache_until=prompt.cache_until,
         )
         spoken = False
@@ -175,7 +194,7 @@ class TurnRun:
                         spoken = False
                         self._tell(item)
                     case Dropped(what=what):
-                        self.voice.notice("dropped", what)
+                        self.notice("dropped", what)
                     case Finished():
                         self._calls += item.calls
                         self._usage += item.usage

@@ -185,6 +185,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
         group.start_soon(_trip, stop)
         group.start_soon(lock.keep)
         group.start_soon(copies.run)
+        group.start_soon(resources.secrets.tend)
         group.start_soon(_every, clock.sleep, SWEEP_EVERY, feeds.sweep)
         for server in resources.embedded:
             if isinstance(server, EmbeddedPostgres):
