@@ -1,4 +1,4 @@
-"""Fixtures of the page's tests: one browser for the session, one clean profile for each test."""
+"""Fixtures of the page's tests: a browser for each module, a clean profile for each test."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.e2e.browser import Chat, Server, chromium, script
 
-expect.set_options(timeout=10_000)
+expect.set_options(timeout=30_000)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not for the whole session: while it lives an event loop runs in this thread, and tests of
+    other modules bring their own."""
     with chromium() as started:
         yield started
 
@@ -24,7 +26,7 @@ def profile(browser: Browser) -> Iterator[BrowserContext]:
     context = browser.new_context(
         viewport={"width": 1100, "height": 800}, color_scheme="light", locale="en-GB"
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(30_000)
     yield context
     context.close()
 

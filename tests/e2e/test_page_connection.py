@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -111,9 +112,7 @@ def test_a_message_whose_acceptance_was_lost_is_not_said_twice(
     assert times_stored(server, "did you get this?") == 1
 
 
-def test_a_page_opened_in_the_middle_of_a_reply_shows_all_of_it(
-    chat: Chat, server: Server
-) -> None:
+def test_a_page_opened_in_the_middle_of_a_reply_shows_all_of_it(chat: Chat, server: Server) -> None:
     turn = chat.say("count across a reload")
     expect(turn.text).to_contain_text("word10 ")
     chat.page.reload()
@@ -130,4 +129,4 @@ def test_waits_between_attempts_grow_and_are_bounded(bare: Page) -> None:
     assert waits[0] == [250, 500]
     assert waits[1] == [500, 1000]
     assert waits[-1] == [7500, 15000]
-    assert all(a[1] <= b[1] for a, b in zip(waits, waits[1:], strict=False))
+    assert all(a[1] <= b[1] for a, b in pairwise(waits))

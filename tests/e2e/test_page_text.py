@@ -72,16 +72,14 @@ def test_html_is_sanitised_even_where_it_gets_past_the_markdown(bare: Page) -> N
     left = bare.evaluate(
         "async () => { const { sanitise } = await import('/static/js/markdown.js');"
         " const box = document.createElement('div');"
-        " box.append(sanitise('<p id=a class=turn><a href=\"javascript:1\">x</a>"
-        "<script>1</script><input type=text><code class=\"language-py hero\">y</code></p>'));"
+        ' box.append(sanitise(\'<p id=a class=turn><a href="javascript:1">x</a>'
+        '<script>1</script><input type=text><code class="language-py hero">y</code></p>\'));'
         " return box.innerHTML; }"
     )
     assert left == "<p><a>x</a><code>y</code></p>"
 
 
-def test_pictures_from_elsewhere_are_links_and_are_not_fetched(
-    bare: Page, server: Server
-) -> None:
+def test_pictures_from_elsewhere_are_links_and_are_not_fetched(bare: Page, server: Server) -> None:
     asked: list[str] = []
     bare.on("request", lambda request: asked.append(request.url))
     draw(

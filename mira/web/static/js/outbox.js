@@ -14,7 +14,8 @@ function read(key, otherwise) {
 
 function write(key, value) {
   try {
-    sessionStorage.setItem(key, JSON.stringify(value));
+    if (value.length === 0) sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, JSON.stringify(value));
   } catch {
     // Full or forbidden: it is still in memory, only a reload would lose it.
   }

@@ -151,6 +151,8 @@ export function mergeStored(turn, message) {
   if (message.role === "user") {
     turn.content = wordsOf(message.blocks);
     turn.at = message.created_at;
+  } else {
+    turn.at ??= message.created_at; // a turn that no words of the user began
   }
 }
 

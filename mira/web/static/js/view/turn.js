@@ -164,6 +164,9 @@ export class TurnView {
 }
 
 function noticeLine({ kind, detail }) {
-  const words = detail || kind.replace(/_/g, " ");
+  const words =
+    kind === "dropped"
+      ? `This model does not support ${detail}; it was left out.`
+      : detail || kind.replace(/_/g, " ");
   return h("p.notice", { "data-kind": kind }, icon("info"), h("span", { dir: "auto" }, words));
 }
