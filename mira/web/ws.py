@@ -13,7 +13,14 @@ import msgspec
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from mira.errors import Forbidden, MiraError, Unauthorized, ValidationFailed
+from mira.errors import (
+    Forbidden,
+    MiraError,
+    RateLimited,
+    Unauthorized,
+    Unavailable,
+    ValidationFailed,
+)
 from mira.messages import wire
 from mira.messages.stream import AnyTurnEvent
 from mira.messages.wire import Auth, ClientFrame, FrameError, ServerFrame
@@ -162,9 +169,9 @@ class Connection:
     def fail(self, error: Exception) -> None:
         """Close because of something that no frame of the client caused."""
         problems.report(error)
-        outage = isinstance(error, MiraError) and error.outage
-        code = TRY_LATER if outage else INTERNAL
-        self.end(End(code, "try again later" if outage else "internal error", _frame_error(error)))
+        later = isinstance(error, Unavailable | RateLimited)
+        code, reason = (TRY_LATER, "try again later") if later else (INTERNAL, "internal error")
+        self.end(End(code, reason, _frame_error(error)))
 
     # The handshake and the end.
 

@@ -83,7 +83,7 @@ def test_without_a_key_nothing_is_answered(server: Server) -> None:
 def test_a_wrong_key_is_refused(server: Server, header: str) -> None:
     with http(server.url) as client:
         response = client.get(
-            "/v1/messages", headers={"authorization": header.encode("latin-1", "replace")}
+            "/v1/messages", headers={b"authorization": header.encode("latin-1", "replace")}
         )
         problem(response, 401, "unauthorized")
 
