@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Protocol, TypeVar
@@ -70,6 +71,13 @@ class Connection(Generic[C]):
                 if self._key is None and self.base_url is None:
                     raise ProviderRejected(
                         f"No key for {self.provider} is set.",
+                        provider=self.provider,
+                        http_status=401,
+                    )
+                if self._key is not None and not re.fullmatch("[!-~]+", self._key):
+                    # It would not fit into a header, and the fault would quote it.
+                    raise ProviderRejected(
+                        f"The key for {self.provider} contains letters that no key contains.",
                         provider=self.provider,
                         http_status=401,
                     )

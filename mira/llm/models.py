@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import get_args
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -73,6 +74,23 @@ def parse(name: str, variable: str = "MIRA_MODEL") -> tuple[str, str]:
     return provider, model
 
 
+def _address(given: str | None, variable: str) -> str | None:
+    """A base address that can be used; None if none is given. Raises StartupRefused."""
+    address = (given or "").strip()
+    if not address:
+        return None
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise StartupRefused(
+            f"{variable} is not an address.", "Write it as http://host:port or https://host/path."
+        )
+    return address
+
+
 class Models:
     """The routings of the process. Made by `build`."""
 
@@ -97,10 +115,16 @@ class Models:
         # Longer than any deadline of the routing, which knows more than a socket does.
         silence = max(self._policy.first_token, self._policy.stall) + 30
         self._anthropic = anthropic.connect(
-            self._anthropic_key, settings.anthropic_base_url, silence=silence, transport=transport
+            self._anthropic_key,
+            _address(settings.anthropic_base_url, "ANTHROPIC_BASE_URL"),
+            silence=silence,
+            transport=transport,
         )
         self._openai = openai.connect(
-            self._openai_key, settings.openai_base_url, silence=silence, transport=transport
+            self._openai_key,
+            _address(settings.openai_base_url, "OPENAI_BASE_URL"),
+            silence=silence,
+            transport=transport,
         )
         self._server = LocalServer()
         self._providers: dict[tuple[str, str], Provider] = {}
@@ -213,7 +237,7 @@ class Models:
 
     async def _key(self, given: SecretStr | None, name: str) -> str | None:
         value = given.get_secret_value() if given else ""
-        return value or await self._secret(name) or None
+        return (value or await self._secret(name) or "").strip() or None
 
 
 _LOCAL = f"{local.PROVIDER}:{local.MODEL}"
@@ -232,7 +256,7 @@ async def build(
 
     `secret` reads the key store: names `anthropic_api_key` and `openai_api_key`. Keys in the
     settings come first. `transport` replaces the network of all providers but the local one.
-    Raises StartupRefused if a setting names an unknown provider.
+    Raises StartupRefused if a setting names an unknown provider, or an address that is none.
     """
     models = Models(settings, secret, clock, ids, policy=policy, transport=transport)
     await models.refresh()

@@ -98,7 +98,7 @@ class OpenAIProvider:
 
     @property
     def name(self) -> str:
-        return f"{self._provider}:{self.model}"
+        return f"{self._provider}:{self.model or 'offered'}"
 
     @property
     def window(self) -> int:
@@ -106,9 +106,7 @@ class OpenAIProvider:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[ProviderItem]]:
-        client = await self._connection.client()
-        if not self.model:
-            self.model = await self._offered(client)
+        client = await self._ready()
         chunks, dropped = await self._open(client, request)
         items = self._read(chunks, request, dropped)
         try:
@@ -117,6 +115,13 @@ class OpenAIProvider:
             with anyio.move_on_after(_CLOSE, shield=True):
                 await items.aclose()
                 await chunks.close()
+
+    async def _ready(self) -> AsyncOpenAI:
+        """The client, once it is known which model to ask for."""
+        client = await self._connection.client()
+        if not self.model:
+            self.model = await self._offered(client)
+        return client
 
     async def _open(
         self, client: AsyncOpenAI, request: Request
@@ -236,7 +241,7 @@ class OpenAIProvider:
         raise error
 
     async def warm(self) -> None:
-        await self._connection.client()
+        await self._ready()
 
     async def probe(self) -> None:
         """Ask for the list of models. An endpoint that lacks one has answered, too."""

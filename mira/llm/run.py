@@ -10,6 +10,7 @@ import msgspec
 from mira.clock import Clock
 from mira.errors import (
     ContextOverflow,
+    MiraError,
     ProviderError,
     ProviderMalformed,
     ProviderOutage,
@@ -229,8 +230,11 @@ class Run:
             code = ProviderOutage.code
             what = "did not begin to answer in time" if first is None else "stalled in its answer"
             raise ProviderOutage(f"{provider.name} {what}.", provider=provider.name) from None
-        except ProviderError as error:
+        except MiraError as error:
             code = error.code
+            raise
+        except Exception:
+            code = MiraError.code
             raise
         finally:
             if code is not None:

@@ -164,6 +164,34 @@ async def test_an_unknown_provider_refuses_the_start_and_names_the_setting(
     assert "provider:model" in raised.value.remedy
 
 
+@pytest.mark.parametrize(
+    "address", ["localhost:11434", "ftp://x", "http://", "what?", "http://[", "http://x:99999"]
+)
+async def test_an_address_that_is_none_refuses_the_start(address: str) -> None:
+    with pytest.raises(StartupRefused, match="OPENAI_BASE_URL"):
+        await made(openai_base_url=address)
+    with pytest.raises(StartupRefused, match="ANTHROPIC_BASE_URL"):
+        await made(anthropic_base_url=address)
+
+
+@pytest.mark.parametrize("bad", ["sk one two", "sk-\u00fc", "sk\nX-Evil: 1"])
+async def test_a_key_that_is_none_is_refused_without_being_quoted(bad: str) -> None:
+    network = Network()
+    models = await made(Store(openai_api_key=bad), network)
+    with pytest.raises(ProviderRejected, match="no key contains") as raised:
+        await answer(models)
+    assert bad not in str(raised.value)
+    assert network.calls == []
+
+
+async def test_blanks_around_a_key_do_not_matter() -> None:
+    network = Network()
+    models = await made(Store(openai_api_key="  sk-1\n"), network)
+    await answer(models)
+    assert network.calls[-1][1] == "sk-1"
+    await models.aclose()
+
+
 def test_a_provider_alone_means_its_default_model() -> None:
     assert parse("Anthropic") == ("anthropic", "")
     assert parse(" local ") == ("local", "")
