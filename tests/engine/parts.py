@@ -139,7 +139,7 @@ class Reports(Observer):
         return super().__getattribute__(name)
 
 
-def system_of(book: Book, reports: Reports | None = None, **options: Any) -> ActorSystem:
+def system_of(book: Book, reports: Observer | None = None, **options: Any) -> ActorSystem:
     """A system with the kinds `one`, `two` and `three`, ranking in that order."""
     kind_options = options.pop("kind", {})
     kinds = {

@@ -10,7 +10,9 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from mira.actors.runtime.actor import Context
+from mira.actors.runtime.observer import Observer
 from mira.actors.runtime.system import Kind
+from mira.actors.runtime.ticker import Alarm
 from mira.errors import (
     ActorFailed,
     Conflict,
@@ -323,6 +325,42 @@ async def test_a_cancellation_that_a_handler_lets_escape_is_its_failure_and_nobo
     async with system_of(book).running() as system:
         await system.ask(ONE, Note(), timeout=5)
         assert await attempt(system.ask(ONE, Do(name="stray"), timeout=5)) is ActorFailed
+        assert await system.ask(ONE, Note(), timeout=5) == 1
+
+
+async def test_a_bug_of_the_engine_itself_ends_the_block_instead_of_hanging_it() -> None:
+    class Wrong(Exception):
+        pass
+
+    def fail() -> None:
+        raise Wrong
+
+    system = system_of(Book())
+    with pytest.raises(Wrong):  # noqa: PT012
+        async with system.running():
+            system.ticker.after(0.0, Alarm(fail))
+            await anyio.sleep_forever()
+
+
+async def test_an_engine_runs_once() -> None:
+    system = system_of(Book())
+    with pytest.raises(SystemStopped):
+        await system.tell(ONE, Note())
+    async with system.running():
+        pass
+    with pytest.raises(RuntimeError):
+        async with system.running():
+            pass
+
+
+async def test_an_observer_that_fails_does_not_disturb_the_engine() -> None:
+    class Deaf(Observer):
+        def actor_failed(self, *args: object) -> None:
+            raise OSError
+
+    book = Book()
+    async with system_of(book, Deaf()).running() as system:
+        assert await attempt(system.ask(ONE, Break(), timeout=5)) is ActorFailed
         assert await system.ask(ONE, Note(), timeout=5) == 1
 
 

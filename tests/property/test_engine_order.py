@@ -212,5 +212,5 @@ class Player(Actor):
         return self.machine.next(RESULTS + message.n, "return")
 
 
-Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Machine.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 TestEngine: Any = Machine.TestCase

@@ -10,6 +10,7 @@ time in the order of its mailbox, and is put to rest when nobody speaks to it.
     envelope    a message on its way, and the handler's hand on the engine
     workers     the tasks that handlers run in, kept for reuse
     supervisor  how often an address may fail before it rests
+    retirement  how an idle address is put to rest
     ticker      the one sleeper: every deadline of the engine
     jobs        slow work beside an actor
     durable     messages that survive the process: their form, and the store they need

@@ -46,7 +46,6 @@ class Cell(Mailbox):
         "kind",
         "last",
         "record",
-        "retiring",
         "running",
         "scope",
         "stats",
@@ -60,7 +59,6 @@ class Cell(Mailbox):
         self.kind = kind
         self.stats = stats
         self.actor: Actor | None = None
-        self.retiring = False
         #: The message whose handler is running, and the scope that it runs in.
         self.running: Envelope | None = None
         self.scope: CancelScope | None = None
@@ -69,7 +67,7 @@ class Cell(Mailbox):
         #: Jobs of this actor that have not ended; it is not put to rest before.
         self.jobs = 0
         #: When it was last at work.
-        self.last = 0.0
+        self.last = system.monotonic()
 
     # Taking messages in.
 
@@ -100,13 +98,6 @@ class Cell(Mailbox):
         """
         current_cell.set(self)
         self.scope, self.cancelled = scope, False
-        if self.retiring:
-            await self.retire()
-            if not len(self):
-                self.awake = False
-                self.system.forget(self)
-                return False
-            self.system.ticker.after(self.kind.idle, self)
         stats, carrier, monotonic = self.stats, self.system.carrier, self.system.monotonic
         carried: object = carrier  # No sender has sent this.
         queue = self._queue
@@ -213,18 +204,24 @@ class Cell(Mailbox):
 
     # Going away.
 
-    def expire(self) -> None:
-        """The time to see whether anybody has spoken to this address lately."""
-        idle = self.kind.idle
+    def idle_left(self) -> float:
+        """Seconds until this address counts as idle, if nobody speaks to it; 0 if it does now."""
         now = self.system.monotonic()
-        left = idle if self.awake or self.jobs else self.last + idle - now
+        left = self.kind.idle if self.awake or self.jobs else self.last + self.kind.idle - now
         if self.record is not None:
             left = max(left, self.record.matters_for(now, self.kind.intensity))
-        if left > 0:
-            self.system.ticker.add(now + left, left, self)
+        return max(0.0, left)
+
+    def check_later(self) -> None:
+        """Have it checked for idleness when it could be idle."""
+        self.system.ticker.after(self.idle_left(), self)
+
+    def expire(self) -> None:
+        """The time to see whether anybody has spoken to this address lately."""
+        if self.idle_left() > 0:
+            self.check_later()
         else:
-            self.retiring = True
-            self.wake()
+            self.system.retirement.add(self)
 
     def abort(self) -> None:
         """Answer everything that waits, and cancel the handler that is running."""
@@ -235,14 +232,3 @@ class Cell(Mailbox):
             if self.running.answerable:
                 self.running.fail(SystemStopped("the engine has stopped"))
             self.cancel()
-
-    async def retire(self) -> None:
-        """Drop the instance, after it has released what it holds."""
-        self.retiring = False
-        actor, self.actor = self.actor, None
-        if actor is not None and type(actor).passivate is not Actor.passivate:
-            try:
-                with self.system.ticker.limit(self.system.settings.passivate_timeout):
-                    await actor.passivate()
-            except Exception as error:
-                report(self.system.observer.actor_failed, self.address, None, error)

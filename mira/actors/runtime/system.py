@@ -32,6 +32,7 @@ from .durable import DurableMessage, Outbox, Written
 from .envelope import Envelope
 from .jobs import Jobs
 from .observer import Observer, report
+from .retirement import Retirement
 from .routes import Routes
 from .stats import DurableStats, KindStats, Stats
 from .supervisor import Intensity
@@ -112,6 +113,7 @@ class ActorSystem:
         self.carrier: ContextVar[Any] = carried or ContextVar("carried", default=None)
         self.carried_at_start: object = None
         self.jobs = Jobs(self)
+        self.retirement = Retirement(self)
         self._kinds = dict(kinds)
         self._stats = {name: KindStats() for name in kinds}
         self._cells: dict[Address, Cell] = {}
@@ -295,7 +297,7 @@ class ActorSystem:
     async def _passivate_all(self) -> None:
         async def passivate() -> None:
             for cell in cells:
-                await cell.retire()
+                await self.retirement.passivate(cell)
 
         cells = iter([cell for cell in self._cells.values() if cell.actor is not None])
         async with create_task_group() as group:
@@ -313,7 +315,7 @@ class ActorSystem:
                 raise NotFound(f"there is no kind of actor named {address.kind}")
             cell = Cell(self, address, kind, self._stats[address.kind])
             self._cells[address] = cell
-            self.ticker.after(kind.idle, cell)
+            cell.check_later()
         return cell
 
     def forget(self, cell: Cell) -> None:
