@@ -283,13 +283,14 @@ async def _announce(
             else None
         )
         token = await keys.create_link(tx, resources.ids, resources.user.id, now)
-    banner.leave_word(settings.home, address, admin_token)
     banner.announce(
         address=address,
         signin=f"{address}/signin/{token}",
         key=made.key if made else None,
         notice=models.notice,
     )
+    # Last: whoever finds it may count on everything else.
+    banner.leave_word(settings.home, address, admin_token)
     log.info("serving", address=address)
 
 

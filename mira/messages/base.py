@@ -48,7 +48,7 @@ class DurableMessage(msgspec.Struct, frozen=True, kw_only=True):
     to: Address
     message: Message
     at: datetime | None = None
-    lane: str
+    lane: str = "main"
     key: str | None = None
 
 
