@@ -86,5 +86,7 @@ class Endpoint:
     #: Statuses of success beside `status`, with the model or media type of each.
     also: Mapping[int, type[msgspec.Struct] | str] | None = None
     hidden: bool = False
+    #: The answer may also be a stream of events, if the request asks for it.
+    streams: bool = False
     #: The answer has no end of its own, or the request may be made once: never for HEAD.
     headless: bool = False

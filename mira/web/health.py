@@ -6,7 +6,7 @@ import anyio
 
 from mira.clock import Clock
 from mira.telemetry import logger
-from mira.web.models import Component, Ready
+from mira.web.models import Component, Readiness
 from mira.web.services import Check
 
 log = logger("health")
@@ -23,10 +23,10 @@ class Health:
         self._clock = clock
         self._within = within
         self._asking = anyio.Lock()
-        self._last: Ready | None = None
+        self._last: Readiness | None = None
         self._until = 0.0
 
-    async def ready(self) -> Ready:
+    async def ready(self) -> Readiness:
         """How the parts are: `down` if a critical one is, `degraded` if only another one is."""
         async with self._asking:
             if self._last is None or self._clock.monotonic() >= self._until:
@@ -34,7 +34,7 @@ class Health:
                 self._until = self._clock.monotonic() + _MEMORY
             return self._last
 
-    async def _ask(self) -> Ready:
+    async def _ask(self) -> Readiness:
         found: dict[str, Component] = {}
 
         async def one(check: Check) -> None:
@@ -46,7 +46,7 @@ class Health:
         components = tuple(found[check.name] for check in self._checks)
         down = [c for c in components if c.status != "ok"]
         status = "down" if any(c.critical for c in down) else "degraded" if down else "ok"
-        return Ready(status=status, components=components)
+        return Readiness(status=status, components=components)
 
     async def _component(self, check: Check) -> Component:
         began = self._clock.monotonic()

@@ -311,7 +311,7 @@ class Component(_Model, frozen=True, kw_only=True):
     detail: str
 
 
-class Ready(_Model, frozen=True, kw_only=True):
+class Readiness(_Model, frozen=True, kw_only=True):
     """`status` is ok, degraded (something is down that can be done without) or down."""
 
     status: str

@@ -11,9 +11,11 @@ import msgspec
 
 from mira.messages import stream, wire
 from mira.web.endpoint import Endpoint
+from mira.web.models import ChatAccepted
 from mira.web.problems import MEDIA_TYPE, Problem
 
 _PARAMETER = re.compile(r"{(\w+)}")
+EVENT_STREAM = "text/event-stream"
 _REF = "#/components/schemas/{name}"
 #: Models that no endpoint names, but clients of the streams need: events and WebSocket frames.
 _FRAMES: tuple[Any, ...] = (stream.AnyTurnEvent, wire.ClientFrame, wire.ServerFrame)
@@ -22,7 +24,7 @@ _FRAMES: tuple[Any, ...] = (stream.AnyTurnEvent, wire.ClientFrame, wire.ServerFr
 def document(endpoints: Sequence[Endpoint], version: str) -> bytes:
     """The document as JSON (OpenAPI 3.1)."""
     shown = [endpoint for endpoint in endpoints if not endpoint.hidden]
-    models: list[Any] = [Problem, *_FRAMES]
+    models: list[Any] = [Problem, ChatAccepted, *_FRAMES]
     for endpoint in shown:
         models += [m for _, m in _successes(endpoint) if m is not None and not isinstance(m, str)]
         models += [m for m in (endpoint.body, endpoint.query) if m is not None]
@@ -50,6 +52,7 @@ def document(endpoints: Sequence[Endpoint], version: str) -> bytes:
                     "TurnEvent": of[stream.AnyTurnEvent],
                     "ClientFrame": of[wire.ClientFrame],
                     "ServerFrame": of[wire.ServerFrame],
+                    "ServerSentEvent": _event(of),
                 },
                 "securitySchemes": {
                     "key": {"type": "http", "scheme": "bearer", "bearerFormat": "mira_…"},
@@ -80,6 +83,9 @@ def _operation(
         }
     for status, model in _successes(endpoint):
         operation["responses"][str(status)] = _response(status, model, of)
+    if endpoint.streams:
+        content = operation["responses"][str(endpoint.status)]["content"]
+        content[EVENT_STREAM] = {"schema": {"$ref": _REF.format(name="ServerSentEvent")}}
     for status in _problems(endpoint):
         if str(status) not in operation["responses"]:
             operation["responses"][str(status)] = {
@@ -109,11 +115,32 @@ def _problems(endpoint: Endpoint) -> list[int]:
 
 def _response(status: int, model: Any, of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-    if isinstance(model, str):
+    if model == EVENT_STREAM:
+        found["content"] = {model: {"schema": {"$ref": _REF.format(name="ServerSentEvent")}}}
+    elif isinstance(model, str):
         found["content"] = {model: {"schema": {"type": "string"}}}
     elif model is not None:
         found["content"] = {"application/json": {"schema": of[model]}}
     return found
+
+
+def _event(of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    """One event of a stream: first `accepted` where a message was sent, then a turn's own."""
+    told = [of[ChatAccepted], {"$ref": _REF.format(name="TurnEvent")}, of[Problem]]
+    return {
+        "type": "object",
+        "description": "An event of a turn; `id` is its number, `event` the type of its data.",
+        "properties": {
+            "id": {"type": "string"},
+            "event": {"type": "string"},
+            "data": {
+                "type": "string",
+                "contentMediaType": "application/json",
+                "contentSchema": {"anyOf": told},
+            },
+        },
+        "required": ["event", "data"],
+    }
 
 
 def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:

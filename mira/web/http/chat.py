@@ -119,6 +119,6 @@ ENDPOINTS = (
     Endpoint(
         "POST", "/v1/chat", chat,
         "Send a message and get the answer: whole, or with `stream` as server-sent events",
-        scope="chat", body=ChatRequest, answer=ChatReply, problems=(409, 502, 503),
+        scope="chat", body=ChatRequest, answer=ChatReply, streams=True, problems=(409, 502, 503),
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from mira.web.endpoint import Call, Endpoint
-from mira.web.models import Live, Ready
+from mira.web.models import Live, Readiness
 
 
 async def live(_call: Call[None, None]) -> Live:
@@ -28,5 +28,5 @@ ENDPOINTS = (
              scope=None, answer=Live),
     Endpoint("GET", "/v1/health/ready", ready,
              "Whether it can do its work: ok, degraded, or down with 503; per component",
-             scope=None, answer=Ready, also={503: Ready}),
+             scope=None, answer=Readiness, also={503: Readiness}),
 )  # fmt: skip
