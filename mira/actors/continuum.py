@@ -97,10 +97,9 @@ class Continuum(Actor):
     async def _next_turn(self, ctx: Context, standing: Standing) -> None:
         parts = self._parts
         begun_at = parts.clock.monotonic()
-        async with parts.database.user(self._user_id) as tx:
-            taken = await turns.take(
-                tx, self._user_id, standing.fence, parts.ids.new(), parts.clock.now()
-            )
+        taken = await turns.take(
+            parts.database.step, self._user_id, standing.fence, parts.ids.new(), parts.clock.now()
+        )
         match taken:
             case TakenTurn():
                 with bound(turn_id=str(taken.turn_id), request_id=taken.request_id):

@@ -30,7 +30,7 @@ from mira.messages.text import is_storable
 from mira.messages.turn import CancelTurn, SettleAction, TakeTurns, TurnState
 from mira.messages.wire import PendingAction, QueuedTurn, TurnBegun
 from mira.store import effects, history, turns
-from mira.store.database import Database, Tx
+from mira.store.database import Database
 from mira.store.turns import WAKE_LANE, AcceptedTurn
 
 MAX_CHARACTERS = 100_000
@@ -101,20 +101,19 @@ class Conversations:
         check_message(request_id, content, attachments)
         blocks = (Text(text=content),)
         now = self._clock.now()
-        async with self._database.user(user_id) as tx:
-            accepted = await turns.accept(
-                tx,
-                user_id,
-                turn_id=self._ids.new(),
-                message_id=self._ids.new(),
-                request_id=request_id,
-                digest=hashlib.sha256(content.encode()).digest(),
-                blocks=blocks,
-                at=now,
-                limit=self._waiting_turns,
-                generation=self._generation,
-            )
-            self._wake(tx, user_id, accepted, now)
+        accepted = await turns.accept(
+            self._database.step,
+            user_id,
+            turn_id=self._ids.new(),
+            message_id=self._ids.new(),
+            request_id=request_id,
+            digest=hashlib.sha256(content.encode()).digest(),
+            blocks=blocks,
+            at=now,
+            limit=self._waiting_turns,
+            generation=self._generation,
+        )
+        self._wake(user_id, accepted, now)
         if not accepted.duplicate:
             self._reached(Stage.ACCEPTED, accepted.turn_id)
             self._tell_others(user_id, accepted.turn_id, content, source)
@@ -126,7 +125,8 @@ class Conversations:
             duplicate=accepted.duplicate,
         )
 
-    def _wake(self, tx: Tx, user_id: UUID, accepted: AcceptedTurn, now: datetime) -> None:
+    def _wake(self, user_id: UUID, accepted: AcceptedTurn, now: datetime) -> None:
+        """Hand the door its wake-up. After the commit only."""
         if accepted.wake is None:
             return
         row_id, version = accepted.wake
@@ -135,7 +135,7 @@ class Conversations:
             message=TakeTurns(at=now), attempts=0, due_at=now,
         )  # fmt: skip
         # The lane has this one row, so it is always the head.
-        tx.after_commit(lambda: self._system.durable_written(Written(row=row, head=True)))
+        self._system.durable_written(Written(row=row, head=True))
 
     def _tell_others(self, user_id: UUID, turn_id: UUID, content: str, source: str) -> None:
         self._feeds.of(user_id).append(
@@ -157,11 +157,11 @@ class Conversations:
         now = self._clock.now()
         async with self._database.user(user_id) as tx:
             accepted = await turns.retry(tx, user_id, turn_id, now, self._generation)
-            self._wake(tx, user_id, accepted, now)
             # Before the commit: what the new attempt says must not be taken for the old one's.
             self._feeds.of(user_id).begin_again(turn_id)
             record = await turns.get(tx, user_id, turn_id)
             said = await history.of_turn(tx, user_id, turn_id)
+        self._wake(user_id, accepted, now)
         words = "".join(b.text for b in said[0].blocks if isinstance(b, Text)) if said else ""
         self._tell_others(user_id, turn_id, words, source)
         return Receipt(

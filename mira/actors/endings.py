@@ -27,7 +27,7 @@ from mira.messages.turn import (
     Usage,
 )
 from mira.store import turns
-from mira.store.database import Statement, Tx
+from mira.store.database import Caller, Statement, Tx
 from mira.store.history import HistoryMessage
 from mira.store.turns import Fence, TurnRecord
 from mira.telemetry import logger
@@ -59,6 +59,8 @@ class Endings:
             try:
                 # Shielded: an answer that is there is not lost because somebody cancels now.
                 with anyio.CancelScope(shield=True), anyio.fail_after(COMMIT_TIMEOUT):
+                    if not contributions:
+                        return await self._close(self._parts.database.step, fence, ending)
                     async with self._parts.database.user(self._user_id) as tx:
                         return await self._write(tx, ctx, fence, ending, contributions)
             except (DatabaseUnavailable, TimeoutError) as error:
@@ -76,9 +78,8 @@ class Endings:
         ending: Ending,
         contributions: Sequence[Contribution],
     ) -> TurnState:
-        closing = ending.closing
-        state = await turns.close(tx, self._user_id, fence, closing, self._parts.clock.now())
-        if state is not closing.state:
+        state = await self._close(tx, fence, ending)
+        if state is not ending.closing.state:
             return state
         for contribution in contributions:
             for row in contribution.rows:
@@ -90,6 +91,11 @@ class Endings:
                     at=message.at, lane=message.lane, key=message.key,
                 )  # fmt: skip
         return state
+
+    async def _close(self, caller: Caller, fence: Fence, ending: Ending) -> TurnState:
+        return await turns.close(
+            caller, self._user_id, fence, ending.closing, self._parts.clock.now()
+        )
 
     def tell(self, run: TurnRun, ending: Ending) -> None:
         """Tell whoever follows the turn how it has ended. After the commit only."""
@@ -118,8 +124,9 @@ class Endings:
         """
         await ctx.publish(event)
         wake = ctx.durable.id if ctx.durable else 0
-        async with self._parts.database.user(self._user_id) as tx:
-            done = await turns.settle(tx, self._user_id, turn_id, self._parts.clock.now(), wake)
+        done = await turns.settle(
+            self._parts.database.step, self._user_id, turn_id, self._parts.clock.now(), wake
+        )
         self._parts.reached(Stage.SETTLED, turn_id)
         if not ctx.durable:
             return

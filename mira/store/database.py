@@ -2,24 +2,26 @@
 
 Two roles, two pools: `Database.user` opens a transaction of `mira_app` as one user, under
 row-level security; `Database.engine` opens one of `mira_engine`. Everything that a transaction
-wrote is there after its block, or, if the block raised, nothing is.
+wrote is there after its block, or, if the block raised, nothing is. `Database.step` is a
+transaction of one call and one round trip: what every turn goes through several times.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import lru_cache
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from uuid import UUID
 
 import anyio
 import asyncpg
 import msgspec
-from asyncpg.pool import PoolConnectionProxy
 
 from mira.errors import DatabaseUnavailable, MiraError
+from mira.store.pool import Connection, Pool
 from mira.telemetry import logger
 
 log = logger("store")
@@ -62,14 +64,28 @@ class Statement(msgspec.Struct, frozen=True):
     values: tuple[object, ...] = ()
 
 
+class Caller(Protocol):
+    """Where a function of the database can be called: in a transaction, or as one of its own."""
+
+    async def call(self, function: str, user_id: UUID, *values: object) -> asyncpg.Record:
+        """Call a function whose first argument is the user; its one row."""
+        ...
+
+
 class Tx:
     """A running transaction. Values go as parameters only; rows come as asyncpg records."""
 
     __slots__ = ("_after", "_connection")
 
-    def __init__(self, connection: PoolConnectionProxy[asyncpg.Record]) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._after: list[Callable[[], None]] = []
+
+    async def call(self, function: str, user_id: UUID, *values: object) -> asyncpg.Record:
+        """See Caller."""
+        row = await self._connection.fetchrow(_call(function, len(values)), user_id, *values)
+        assert row is not None
+        return row
 
     async def fetch(self, sql: str, *values: object) -> list[asyncpg.Record]:
         return await self._connection.fetch(sql, *values)
@@ -99,19 +115,16 @@ class _Transaction(AbstractAsyncContextManager[Tx]):
 
     __slots__ = ("_begin", "_connection", "_pool", "_tx")
 
-    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], begin: str) -> None:
+    def __init__(self, pool: Pool, begin: str) -> None:
         self._pool = pool
         self._begin = begin
 
     async def __aenter__(self) -> Tx:
-        try:
-            self._connection = await self._pool.acquire(timeout=ACQUIRE_TIMEOUT)
-        except _AWAY as error:
-            raise DatabaseUnavailable("The database cannot be reached.") from error
+        self._connection = await _borrow(self._pool)
         try:
             await self._connection.execute(self._begin)
         except BaseException as error:
-            await self._release()
+            await _clean(self._pool, self._connection)
             if is_away(error):
                 raise DatabaseUnavailable("The database went away.") from error
             raise
@@ -124,46 +137,101 @@ class _Transaction(AbstractAsyncContextManager[Tx]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:
+            await _clean(self._pool, self._connection)
+            if is_away(error) and not isinstance(error, MiraError):
+                raise DatabaseUnavailable("The database went away.") from error
+            return
         try:
-            if error is None:
-                await self._connection.execute("commit")
-        except _AWAY as away:
-            raise DatabaseUnavailable("The database went away during a commit.") from away
-        finally:
-            await self._release()
-        if error is None:
-            for callback in self._tx._after:
-                callback()
-        elif is_away(error) and not isinstance(error, MiraError):
-            raise DatabaseUnavailable("The database went away.") from error
+            await self._connection.execute("commit")
+        except BaseException as failed:
+            await _clean(self._pool, self._connection)
+            if is_away(failed):
+                raise DatabaseUnavailable("The database went away during a commit.") from failed
+            raise
+        self._pool.give_back(self._connection)
+        for callback in self._tx._after:
+            callback()
 
-    async def _release(self) -> None:
-        # Shielded: a cancelled turn must still give back a clean connection. A connection that
-        # does not end its transaction in time is dropped, never handed to the next user.
-        connection = self._connection
-        with anyio.CancelScope(shield=True):
-            clean = connection.is_closed()
-            if not clean:
-                with anyio.move_on_after(END_TIMEOUT):
-                    try:
-                        if connection.is_in_transaction():
-                            await connection.execute("rollback")
-                        clean = True
-                    except (*_AWAY, asyncpg.PostgresError) as error:
-                        log.warning("rollback_failed", error=type(error).__name__)
-            if not clean:
-                connection.terminate()
-            await self._pool.release(connection, timeout=END_TIMEOUT)
+
+class _Step:
+    """A transaction of one call. The user is set by the statement itself: the function gets its
+    first argument from there, and so cannot begin before."""
+
+    __slots__ = ("_pool",)
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def call(self, function: str, user_id: UUID, *values: object) -> asyncpg.Record:
+        """See Caller. Raises DatabaseUnavailable; it is not known then whether it was done."""
+        connection = await _borrow(self._pool)
+        try:
+            row = await connection.fetchrow(_step(function, len(values)), str(user_id), *values)
+        except BaseException as error:
+            await _clean(self._pool, connection)
+            if is_away(error):
+                raise DatabaseUnavailable("The database went away.") from error
+            raise
+        self._pool.give_back(connection)
+        assert row is not None
+        return row
+
+
+@lru_cache(maxsize=64)
+def _call(function: str, values: int) -> str:
+    return f"select f.* from {function}($1{_places(values)}) f"  # noqa: S608
+
+
+@lru_cache(maxsize=64)
+def _step(function: str, values: int) -> str:
+    return (
+        "select f.* from set_config('app.user_id', $1, true) as me(id), "  # noqa: S608
+        f"lateral {function}(me.id::uuid{_places(values)}) f"
+    )
+
+
+def _places(values: int) -> str:
+    return "".join(f", ${number}" for number in range(2, values + 2))
+
+
+async def _borrow(pool: Pool) -> Connection:
+    try:
+        return await pool.borrow()
+    except _AWAY as error:
+        raise DatabaseUnavailable("The database cannot be reached.") from error
+
+
+async def _clean(pool: Pool, connection: Connection) -> None:
+    """Give back a connection on which something went wrong.
+
+    Shielded: a cancelled turn must still give back a clean connection. A connection that does not
+    end its transaction in time is dropped, never handed to the next user.
+    """
+    clean = False
+    with anyio.CancelScope(shield=True), anyio.move_on_after(END_TIMEOUT):
+        try:
+            if not connection.is_closed():
+                # Waits for a statement that is being cancelled; without a transaction it does
+                # nothing.
+                await connection.execute("rollback")
+                clean = True
+        except (*_AWAY, asyncpg.PostgresError) as error:
+            log.warning("rollback_failed", error=type(error).__name__)
+    if clean:
+        pool.give_back(connection)
+    else:
+        pool.drop(connection)
 
 
 class Database:
     """The two pools. Open with `Database.open`, close with `aclose`."""
 
-    def __init__(
-        self, app: asyncpg.Pool[asyncpg.Record], engine: asyncpg.Pool[asyncpg.Record]
-    ) -> None:
+    def __init__(self, app: Pool, engine: Pool) -> None:
         self._app = app
         self._engine = engine
+        #: Calls of one user each, every one a transaction of its own (see Caller).
+        self.step: Caller = _Step(app)
 
     @classmethod
     async def open(cls, app: Connect, engine: Connect, *, size: int = 16) -> Self:
@@ -171,26 +239,16 @@ class Database:
 
         Raises DatabaseUnavailable if the server cannot be reached.
         """
-        pools: list[asyncpg.Pool[asyncpg.Record]] = []
+        pools = [
+            Pool(_connecting(way), most, patience=ACQUIRE_TIMEOUT)
+            for way, most in ((app, size), (engine, max(2, size // 4)))
+        ]
         try:
-            for connect, most in ((app, size), (engine, max(2, size // 4))):
-                pools.append(
-                    await asyncpg.create_pool(
-                        **connect,
-                        min_size=min(2, most),
-                        max_size=most,
-                        max_inactive_connection_lifetime=300.0,
-                        command_timeout=STATEMENT_TIMEOUT,
-                        timeout=ACQUIRE_TIMEOUT,
-                        reset=_no_reset,
-                        server_settings={"application_name": "mira", "timezone": "UTC"},
-                    )
-                )
-        except BaseException as error:
+            for pool in pools:
+                pool.give_back(await _borrow(pool))
+        except BaseException:
             for pool in pools:
                 pool.terminate()
-            if is_away(error):
-                raise DatabaseUnavailable("The database cannot be reached.") from error
             raise
         return cls(*pools)
 
@@ -212,17 +270,21 @@ class Database:
 
     def idle(self) -> tuple[int, int]:
         """Connections now open and idle in the pool for users, and open in all."""
-        return self._app.get_idle_size(), self._app.get_size()
+        return self._app.idle, self._app.open
 
     async def aclose(self) -> None:
         """Close both pools within a bounded time; what does not close is dropped."""
         for pool in (self._app, self._engine):
-            with anyio.move_on_after(END_TIMEOUT, shield=True) as scope:
-                await pool.close()
-            if scope.cancelled_caught:
-                pool.terminate()
+            await pool.aclose(END_TIMEOUT)
 
 
-async def _no_reset(_connection: object) -> None:
-    """Nothing to reset: every setting here is local to its transaction, and no transaction takes
-    a session lock, listens, or makes a temporary table."""
+def _connecting(way: Connect) -> Callable[[], Awaitable[Connection]]:
+    async def connect() -> Connection:
+        return await asyncpg.connect(
+            **way,
+            command_timeout=STATEMENT_TIMEOUT,
+            timeout=ACQUIRE_TIMEOUT,
+            server_settings={"application_name": "mira", "timezone": "UTC"},
+        )
+
+    return connect

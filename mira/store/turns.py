@@ -1,7 +1,8 @@
 """Turns: accepted, taken, checkpointed, closed, settled; and what is waiting.
 
 Every function works in the caller's transaction of the turn's user. The steps themselves are
-functions of the database (schema/functions/turns.sql).
+functions of the database (schema/functions/turns.sql); those that take a Caller can be a
+transaction of their own (Database.step).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mira.errors import Conflict, NotFound, RateLimited, StaleEpoch
 from mira.messages.content import Block, Role, decode_blocks, encode_blocks
 from mira.messages.turn import TakeTurns, Timings, TurnState, Usage
 from mira.messages.wire import PendingAction, QueuedTurn, encode_durable
-from mira.store.database import Tx
+from mira.store.database import Caller, Tx
 
 #: Lane and key of a door's wake-up (as written by wake_door).
 WAKE_LANE = "turns"
@@ -127,7 +128,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def accept(
-    tx: Tx,
+    caller: Caller,
     user_id: UUID,
     *,
     turn_id: UUID,
@@ -144,12 +145,11 @@ async def accept(
     Raises Conflict (other words under it), RateLimited (`limit` turns wait), NotFound (no such
     user), StaleEpoch (another server has taken over).
     """
-    row = await tx.row(
-        "select * from accept_turn($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9::jsonb, $10)",
+    row = await caller.call(
+        "accept_turn",
         user_id, turn_id, message_id, request_id, digest, encode_blocks(blocks), at, limit,
         encode_durable(TakeTurns(at=at)), generation,
     )  # fmt: skip
-    assert row is not None
     match row["outcome"]:
         case "accepted" | "duplicate" as outcome:
             fresh = outcome == "accepted"
@@ -213,14 +213,10 @@ async def activate(tx: Tx, user_id: UUID, generation: int) -> Fence:
 
 
 async def take(
-    tx: Tx, user_id: UUID, fence: Fence, new_segment: UUID, at: datetime
+    caller: Caller, user_id: UUID, fence: Fence, new_segment: UUID, at: datetime
 ) -> TakenTurn | SkippedTurn | None:
     """The next waiting turn, running from now; None if none waits. Raises StaleEpoch."""
-    row = await tx.row(
-        "select * from take_turn($1, $2, $3, $4, $5)",
-        user_id, fence.epoch, fence.generation, new_segment, at,
-    )  # fmt: skip
-    assert row is not None
+    row = await caller.call("take_turn", user_id, fence.epoch, fence.generation, new_segment, at)
     match row["outcome"]:
         case "none":
             return None
@@ -242,16 +238,17 @@ async def take(
     )
 
 
-async def close(tx: Tx, user_id: UUID, fence: Fence, closing: Closing, at: datetime) -> TurnState:
+async def close(
+    caller: Caller, user_id: UUID, fence: Fence, closing: Closing, at: datetime
+) -> TurnState:
     """End a running turn; the first writer wins. Returns the state in which it stands now.
 
     Raises StaleEpoch if another activation or server has taken over; nothing is written then.
     """
-    state = await tx.value(
-        "select close_turn($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10, $11, "
-        "$12::jsonb, $13::jsonb, $14, $15)",
-        user_id, fence.epoch, fence.generation, closing.turn_id, closing.attempt, closing.state,
-        at, _json(closing.messages), _json(closing.calls), closing.provider, closing.model,
+    [state] = await caller.call(
+        "close_turn",
+        user_id, fence.epoch, fence.generation, closing.turn_id, closing.attempt, closing.state, at,
+        _json(closing.messages), _json(closing.calls), closing.provider, closing.model,
         _json(closing.usage), _json(closing.timings), closing.error_code, closing.error_detail,
     )  # fmt: skip
     if state is None:
@@ -259,11 +256,11 @@ async def close(tx: Tx, user_id: UUID, fence: Fence, closing: Closing, at: datet
     return TurnState(state)
 
 
-async def settle(tx: Tx, user_id: UUID, turn_id: UUID, at: datetime, wake: int) -> bool:
+async def settle(caller: Caller, user_id: UUID, turn_id: UUID, at: datetime, wake: int) -> bool:
     """The closing event was handled. True if no other turn waits: then the wake-up, the row `wake`
     of the outbox, is done with it."""
-    done: bool = await tx.value("select settle_turn($1, $2, $3, $4)", user_id, turn_id, at, wake)
-    return done
+    [done] = await caller.call("settle_turn", user_id, turn_id, at, wake)
+    return bool(done)
 
 
 async def checkpoint(tx: Tx, user_id: UUID, turn_id: UUID, attempt: int, text: str) -> None:
