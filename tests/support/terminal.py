@@ -13,6 +13,7 @@ import subprocess
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -91,7 +92,12 @@ class Terminal:
     """Runs `command` in a pseudo-terminal of its own. A context manager that leaves nothing."""
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], *, width: int = 80
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        width: int = 80,
+        directory: Path | None = None,
     ) -> None:
         self._emulator = Emulator(width)
         self._main, child = pty.openpty()
@@ -101,6 +107,7 @@ class Terminal:
         self.raw = ""
         self.process = subprocess.Popen(
             command,
+            cwd=directory,
             env={**environment, "TERM": "xterm-256color"},
             stdin=child, stdout=child, stderr=child,
             start_new_session=True,

@@ -25,7 +25,7 @@ _MOST_BYTES = 400_000
 
 def chat(
     *,
-    once: str | None = None,
+    once: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     json: Json = False,
     history: Annotated[int, Parameter(validator=Number(gte=0, lte=200))] = 4,
 ) -> int:
@@ -62,7 +62,7 @@ def chat(
 async def _talk(settings: Settings, history: int) -> int:
     from rich.console import Console
 
-    from mira.cli.chat import past
+    from mira.cli.chat import past, reports
     from mira.cli.chat.editor import Editor
     from mira.cli.chat.screen import Below, Screen
     from mira.cli.chat.talk import Talk
@@ -75,10 +75,12 @@ async def _talk(settings: Settings, history: int) -> int:
         )
     async with Http(need(settings)) as http:
         earlier = await past.newest(http, history)
+        notes = await reports.model_notes(http)
         screen = Screen(console, Below(Editor()))
         clock = SystemClock()
+        thread = Thread(screen, earlier, notes)
         line = Line(lambda: need(settings), clock, SystemIds())
-        return await Talk(line, Thread(screen, earlier), screen, http, clock).run()
+        return await Talk(line, thread, screen, http, clock).run()
 
 
 def _once(message: str, json: bool) -> int:

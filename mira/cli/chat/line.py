@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 
 from mira.cli.place import Server
 from mira.clock import Clock
-from mira.errors import Unauthorized, Unavailable
+from mira.errors import TooLarge, Unauthorized, Unavailable
 from mira.ids import Ids
 from mira.messages import wire
 from mira.messages.stream import CLOSING, AnyTurnEvent, TurnEvent
@@ -101,6 +101,10 @@ class Line:
         Raises Unauthorized when the server does not take us, and Unavailable when no connection
         came about for `give_up_after` seconds, if that is given.
         """
+        with self._send, self.items:
+            await self._keep_up(give_up_after)
+
+    async def _keep_up(self, give_up_after: float | None) -> None:
         failures, since = 0, self._clock.monotonic()
         while True:
             pause = _PAUSES[min(failures, len(_PAUSES) - 1)] * self._ids.uniform(0.8, 1.2)
@@ -173,9 +177,12 @@ class Line:
                     await self._catch_up(item)
                 if isinstance(item, Shutdown):
                     stay_away = item.reconnect_after
+                elif isinstance(item, FrameError) and item.code == TooLarge.code:
+                    # It names no message, and the connection is closed for it: none is sent again.
+                    for request_id in tuple(self._unaccepted):
+                        await self._give(msgspec.structs.replace(item, request_id=request_id))
                 elif item is not None:
-                    self._note(item)
-                    await self._send.send(item)
+                    await self._give(item)
         except ConnectionClosed as closed:
             if closed.rcvd is not None and closed.rcvd.code == UNAUTHORIZED:
                 raise Unauthorized("The server does not let this administrator in.") from None
@@ -189,6 +196,10 @@ class Line:
                 await self._write(wire.Resume(turn_id=turn_id, after=seen))
         for request_id, content in tuple(self._unaccepted.items()):
             await self._write(wire.Send(request_id=request_id, content=content))
+
+    async def _give(self, item: ServerFrame | AnyTurnEvent) -> None:
+        self._note(item)
+        await self._send.send(item)
 
     def _note(self, item: ServerFrame | AnyTurnEvent) -> None:
         """Remember what a new connection would have to ask for."""

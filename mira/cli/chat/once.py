@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from mira.cli.chat.line import Line
-from mira.cli.chat.reply import Reply
+from mira.cli.chat.reply import Reply, words_of
 from mira.cli.output import printable
 from mira.errors import Unavailable
 from mira.messages.stream import (
@@ -67,7 +67,7 @@ class Quiet:
 
     def heard(self, reply: Reply, event: AnyTurnEvent) -> None:
         if isinstance(event, Notice):
-            self.told(event.detail)
+            self.told(words_of(event))
         elif isinstance(event, ToolProgress) and event.phase in ("done", "failed"):
             self.told(f"{event.name}: {event.phase} {event.detail}".rstrip())
 

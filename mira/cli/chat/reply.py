@@ -73,6 +73,13 @@ class Reply:
         return True
 
 
+def words_of(notice: Notice) -> str:
+    """A notice as a sentence for people."""
+    if notice.kind == "dropped":
+        return f"This model does not support {notice.detail}; it was left out."
+    return notice.detail or notice.kind.replace("_", " ")
+
+
 def _stands_in(event: AnyTurnEvent) -> bool:
     """Whether the event may repeat the number of one that was seen.
 

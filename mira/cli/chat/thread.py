@@ -8,7 +8,7 @@ from uuid import UUID
 from mira.cli.chat.blocks import settled
 from mira.cli.chat.line import Item, Lost
 from mira.cli.chat.past import Past
-from mira.cli.chat.reply import Reply
+from mira.cli.chat.reply import Reply, words_of
 from mira.cli.chat.screen import Screen
 from mira.messages.stream import (
     AnyTurnEvent,
@@ -39,8 +39,13 @@ class Thread:
     A message that waits for an earlier answer stands below until its own turn begins.
     """
 
-    def __init__(self, screen: Screen, past: Sequence[Past] = ()) -> None:
+    def __init__(
+        self, screen: Screen, past: Sequence[Past] = (), notes: Sequence[str] = ()
+    ) -> None:
+        """Begins with `past`, then `notes`, which no turn needs to repeat."""
         self._screen = screen
+        self._notes = notes
+        self._introduced = False
         self._below = screen.below
         self._past = past
         #: Turns that run or wait, oldest first.
@@ -111,17 +116,22 @@ class Thread:
     def _ready(self, ready: Ready) -> None:
         self._lost = ""
         turns = (*((ready.active_turn,) if ready.active_turn else ()), *ready.queued)
-        self._show_past(turns)
+        if not self._introduced:
+            self._introduced = True
+            self._introduce(turns)
         for turn in turns:
             # One of ours that is not accepted yet is sent again, and accepted then.
             if turn.turn_id not in self._open and turn.request_id not in self._sent:
                 self._unsaid[turn.turn_id] = (turn.content, False)
                 self._open[turn.turn_id] = Reply(turn.turn_id)
+        known, self.questions = self.questions, {}
         for action in ready.confirmations:
-            if action.action_id not in self.questions:
+            if action.action_id in known:
+                self.questions[action.action_id] = action
+            else:
                 self._ask(action)
 
-    def _show_past(self, turns: Sequence[QueuedTurn]) -> None:
+    def _introduce(self, turns: Sequence[QueuedTurn]) -> None:
         begun = {turn.turn_id for turn in turns}
         for message in self._past:
             if message.turn_id in begun:
@@ -130,7 +140,8 @@ class Thread:
                 self._screen.user(message.text)
             else:
                 self._screen.answer(message.text)
-        self._past = ()
+        for note in self._notes:
+            self._screen.say(f"· {note}\n", "yellow")
 
     def _ask(self, action: PendingAction | AskConfirm) -> None:
         self.questions[action.action_id] = action
@@ -150,7 +161,8 @@ class Thread:
             self._screen.user(text, elsewhere=elsewhere)
         match event:
             case Notice():
-                self._screen.say(f"· {event.detail}", "yellow")
+                if event.detail not in self._notes:
+                    self._screen.say(f"· {words_of(event)}", "yellow")
             case ToolProgress(phase="done" | "failed"):
                 mark = "✓" if event.phase == "done" else "✗"
                 self._screen.say(f"{mark} {event.name} {event.detail}".rstrip(), "cyan")
