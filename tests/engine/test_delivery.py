@@ -13,8 +13,10 @@ from mira.actors.runtime.actor import Context
 from mira.actors.runtime.observer import Observer
 from mira.actors.runtime.system import Kind
 from mira.actors.runtime.ticker import Alarm
+from mira.clock import ManualClock
 from mira.errors import (
     ActorFailed,
+    ActorQuarantined,
     Conflict,
     DatabaseUnavailable,
     DeadlockError,
@@ -322,10 +324,18 @@ async def test_a_cancellation_that_a_handler_lets_escape_is_its_failure_and_nobo
         return await future
 
     book.deeds["stray"] = await_what_was_cancelled
-    async with system_of(book).running() as system:
-        await system.ask(ONE, Note(), timeout=5)
+    clock = ManualClock()
+    async with system_of(book, clock=clock).running() as system:
+        for _ in range(3):
+            assert await attempt(system.ask(ONE, Do(name="stray"), timeout=5)) is ActorFailed
+            assert await system.ask(ONE, Note(), timeout=5) == 1
         assert await attempt(system.ask(ONE, Do(name="stray"), timeout=5)) is ActorFailed
-        assert await system.ask(ONE, Note(), timeout=5) == 1
+        assert await attempt(system.ask(ONE, Note(), timeout=5)) is ActorQuarantined
+        await system.tell(ONE, Note())
+        clock.advance(5.1)
+        while system.cell(ONE).resting:
+            await checkpoint()
+        assert await system.ask(ONE, Note(), timeout=5) == 2
 
 
 async def test_a_bug_of_the_engine_itself_ends_the_block_instead_of_hanging_it() -> None:

@@ -46,6 +46,7 @@ class Cell(Mailbox):
         "kind",
         "last",
         "record",
+        "resting",
         "running",
         "scope",
         "stats",
@@ -64,6 +65,7 @@ class Cell(Mailbox):
         self.scope: CancelScope | None = None
         self.cancelled = False
         self.record: Record | None = None
+        self.resting = False
         #: Jobs of this actor that have not ended; it is not put to rest before.
         self.jobs = 0
         #: When it was last at work.
@@ -83,9 +85,8 @@ class Cell(Mailbox):
         return True
 
     def rest_left(self) -> float:
-        """Seconds until this address may be asked again; 0 if it does not rest."""
-        if self.record is None:
-            return 0.0
+        """Seconds until this address, which rests, may be asked again."""
+        assert self.record is not None
         return max(0.0, self.record.until - self.system.monotonic())
 
     # Handling them.
@@ -136,7 +137,7 @@ class Cell(Mailbox):
                         self._cut_off(envelope, scope)
                 if envelope.answerable and value is not _FAILED and envelope.taken is None:
                     envelope.answer(value)
-                if self.record is not None and self.rest_left() > 0:
+                if self.resting:
                     return False
         finally:
             now = self.last = monotonic()
@@ -187,20 +188,23 @@ class Cell(Mailbox):
 
     def _quarantine(self, seconds: float) -> None:
         """Rest: asks and durable messages are refused, what was told waits."""
+        self.resting = True
         report(self.system.observer.quarantined, self.address, seconds)
-        self.system.ticker.after(seconds, Alarm(self._wake))
+        self.system.ticker.after(seconds, Alarm(self._end_rest))
         for envelope in list(self):
             if envelope.answerable and self.withdraw(envelope):
-                envelope.fail(self.resting_error(seconds))
+                envelope.fail(self.resting_error())
 
-    def _wake(self) -> None:
+    def _end_rest(self) -> None:
+        self.resting = False
         if len(self):
             self.system.workers.dispatch(self)
         else:
             self.awake = False
 
-    def resting_error(self, seconds: float) -> ActorQuarantined:
-        return ActorQuarantined(f"{self.address} failed too often and rests", retry_after=seconds)
+    def resting_error(self) -> ActorQuarantined:
+        left = self.rest_left()
+        return ActorQuarantined(f"{self.address} failed too often and rests", retry_after=left)
 
     # Going away.
 

@@ -146,8 +146,8 @@ class Dispatcher:
             self._settle(row, error)
             return
         delivery = Delivery(cell, row)
-        if (seconds := cell.rest_left()) > 0:
-            delivery.fail(cell.resting_error(seconds))
+        if cell.resting:
+            delivery.fail(cell.resting_error())
         else:
             cell.put_beyond(delivery)
 

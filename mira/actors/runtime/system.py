@@ -62,7 +62,8 @@ class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: What each handler of an event has.
     barrier_timeout: float = 0.25
     passivate_timeout: float = 5.0
-    #: How long running handlers and jobs may go on at stop, and then clean up.
+    #: How long running handlers and jobs may go on at stop; then how long they may clean up, and
+    #: once more as long for all actors together to be passivated.
     stop_grace: float = 20.0
     stop_cleanup: float = 6.0
     #: How many jobs run at a time, by kind and where a kind is not named; and wait, of each kind.
@@ -166,8 +167,8 @@ class ActorSystem:
             chain = _chain(envelope.cell, envelope, cell)
         elif (asker := current_cell.get()) is not None:
             chain = _chain(asker, asker.running, cell)
-        if cell.record is not None and (seconds := cell.rest_left()) > 0:
-            raise cell.resting_error(seconds)
+        if cell.resting:
+            raise cell.resting_error()
         now = self.monotonic()
         reply = self.backend.waiter()
         ask = Ask(cell, message, self.carrier.get(), reply, chain, now)
@@ -288,6 +289,7 @@ class ActorSystem:
             cell.abort()
         with self.ticker.limit(self.settings.stop_cleanup):
             await self.workers.quiet()
+        with self.ticker.limit(self.settings.stop_cleanup):
             await self._passivate_all()
             await self.workers.close()
         self._cells.clear()
@@ -320,7 +322,7 @@ class ActorSystem:
 
     def forget(self, cell: Cell) -> None:
         """Drop an idle cell."""
-        del self._cells[cell.address]
+        self._cells.pop(cell.address, None)
 
     def _receiver(self, to: Address) -> Cell:
         if not self._open and (self._stopped or current_cell.get() is None):

@@ -97,7 +97,7 @@ class Workers:
         finally:
             self._alive -= 1
             self._settled.ring()
-            if cell is not None and not self._closed:
+            if cell is not None and not cell.resting and not self._closed:
                 # A cancellation from outside ended this task, not the cell.
                 self.dispatch(cell)
 
