@@ -121,10 +121,11 @@ class KeptPasswords:
     async def get(self, role: str) -> str | None:
         return await self._secrets.get(_password_name(role))
 
-    async def make(self, role: str) -> str:
-        password = self._ids.token(256)
+    def draw(self) -> str:
+        return self._ids.token(256)
+
+    async def keep(self, role: str, password: str) -> None:
         await self._secrets.set(_password_name(role), password)
-        return password
 
     def is_given(self, role: str) -> bool:
         """Whether the role has a URL of its own and is nobody's business here."""

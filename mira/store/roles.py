@@ -18,6 +18,9 @@ from mira.store.database import Connect
 
 ROLES = ("mira_app", "mira_engine")
 
+#: Roles are the whole server's: this sees sessions in every database of it.
+_IN_USE = "select exists (select from pg_stat_activity where usename = $1)"
+
 
 class Passwords(Protocol):
     """Where the roles' passwords are kept, and drawn."""
@@ -28,15 +31,21 @@ class Passwords(Protocol):
 
     async def get(self, role: str) -> str | None: ...
 
-    async def make(self, role: str) -> str:
-        """Draw a new password, keep it, return it."""
+    def draw(self) -> str:
+        """A new password."""
         ...
+
+    async def keep(self, role: str, password: str) -> None: ...
 
 
 async def ensure_roles(
     connection: asyncpg.Connection[asyncpg.Record], passwords: Passwords | None
 ) -> None:
-    """Make what is missing. Raises StartupRefused with the SQL to run if that is not allowed."""
+    """Make what is missing, and set a password that is not known here.
+
+    Raises StartupRefused with the SQL to run if that is not allowed, or if somebody works with
+    the role: it may belong to another server, which a new password would lock out.
+    """
     have = {
         row["rolname"]
         for row in await connection.fetch(
@@ -49,9 +58,17 @@ async def ensure_roles(
         password = await passwords.get(role) if passwords else None
         if role in have and (password or passwords is None):
             continue
+        if role in have and await connection.fetchval(_IN_USE, role):
+            raise StartupRefused(
+                f"The database role {role} is in use, and its password is not known here.",
+                "If another MIRA works with this database, stop it, or use its MIRA_HOME. If it "
+                "works with another database of the same server, set "
+                f"MIRA_DATABASE_URL_{_suffix(role)} to a URL of this database with the role's "
+                "password.",
+            )
         verb = "alter" if role in have else "create"
-        if passwords and password is None:
-            password = await passwords.make(role)
+        drawn = passwords.draw() if passwords and password is None else None
+        password = password or drawn
         sql = f"{verb} role {role} login nosuperuser nobypassrls nocreatedb nocreaterole"
         if verb == "alter":
             # Only the password: changing other attributes needs rights that an owner may lack.
@@ -65,9 +82,12 @@ async def ensure_roles(
                 f"The database role {role} is missing or its password is unknown, and the owner "
                 "may not change that.",
                 f"As a superuser run: {verb} role {role} login nosuperuser nobypassrls "
-                f"password '<password>'; and set MIRA_DATABASE_URL_"
-                f"{role.removeprefix('mira_').upper()} to a URL with it.",
+                f"password '<password>'; and set MIRA_DATABASE_URL_{_suffix(role)} to a URL with "
+                "it.",
             ) from None
+        # Kept only now: a password that was kept but not set would never be set again.
+        if passwords and drawn is not None:
+            await passwords.keep(role, drawn)
 
 
 def as_role(owner: Connect, role: str, password: str | None) -> dict[str, object]:
@@ -86,6 +106,10 @@ def redacted(connect: Mapping[str, object]) -> str:
         return f"{connect.get('host')}/{connect.get('database')}"
     parts = urlsplit(str(connect["dsn"]))
     return f"{parts.hostname or 'socket'}{f':{parts.port}' if parts.port else ''}{parts.path}"
+
+
+def _suffix(role: str) -> str:
+    return role.removeprefix("mira_").upper()
 
 
 def _quoted(text: str) -> str:
