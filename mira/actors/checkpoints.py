@@ -31,6 +31,10 @@ class Checkpoints:
         self._turn_id = turn_id
         self._begun = anyio.Event()
 
+    @property
+    def begun(self) -> bool:
+        return self._begun.is_set()
+
     def begin(self) -> None:
         """The first event is out."""
         self._begun.set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +13,8 @@ from mira.actors.feeds import Feeds
 from mira.actors.tool_run import Tools
 from mira.clock import Clock
 from mira.ids import Ids
-from mira.llm.base import Request, StreamItem
+from mira.llm.base import Request
+from mira.llm.routing import Routed
 from mira.prompt.composer import Composer
 from mira.store.database import Database
 
@@ -39,7 +40,7 @@ StageObserver = Callable[[Stage, UUID], None]
 class Model(Protocol):
     """A model behind its routing: retries, time-outs and failover are inside."""
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[StreamItem]]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Routed]:
         """As mira.llm.base.Provider.stream."""
         ...
 

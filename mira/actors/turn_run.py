@@ -26,6 +26,7 @@ from mira.llm.base import (
     ThinkingDelta,
     ToolCalling,
 )
+from mira.llm.routing import Routed
 from mira.messages.content import Said
 from mira.messages.text import storable
 from mira.messages.tool import ToolDescription
@@ -134,7 +135,6 @@ class TurnRun:
         self._transcript.stop(self._rounds.begun if self._rounds else ())
         if error is None:
             return self._ending(TurnState.CANCELLED)
-        self._calls += getattr(error, "calls", ())
         return self._ending(TurnState.FAILED, error)
 
     async def _converse(self, prompt: Prompt) -> None:
@@ -169,42 +169,49 @@ class TurnRun:
             thinking=True,
             cache_until=prompt.cache_until,
         )
+        items: Routed | None = None
+        try:
+            async with self._parts.model.stream(request) as items:
+                return await self._listen(items)
+        finally:
+            # Whatever came of it, every call that was made is booked.
+            self._calls += items.calls if items is not None else ()
+
+    async def _listen(self, items: Routed) -> Finished:
         spoken = False
-        async with self._parts.model.stream(request) as items:
-            async for item in items:
-                match item:
-                    case TextDelta(text=text):
-                        if text := storable(text):
-                            spoken = True
-                            self._transcript.add(text)
-                            self.voice.text(text)
-                            self._first_event()
-                    case ThinkingDelta(text=text):
-                        if text := storable(text):
-                            spoken = True
-                            self.voice.thinking(text)
-                            self._first_event()
-                    case ToolCalling(call_id=call_id, name=name):
+        async for item in items:
+            match item:
+                case TextDelta(text=text):
+                    if text := storable(text):
                         spoken = True
-                        self.voice.tool("called", call_id, name)
+                        self._transcript.add(text)
+                        self.voice.text(text)
+                        self.mark("first_text_ms")
                         self._first_event()
-                    case Retrying() | Switched():
-                        if spoken:
-                            await self._start_over()
-                        spoken = False
-                        self._tell(item)
-                    case Dropped(what=what):
-                        self.notice("dropped", what)
-                    case Finished():
-                        self._calls += item.calls
-                        self._usage += item.usage
-                        self._answered_by = (item.provider, item.model)
-                        return item
+                case ThinkingDelta(text=text):
+                    if text := storable(text):
+                        spoken = True
+                        self.voice.thinking(text)
+                        self._first_event()
+                case ToolCalling(call_id=call_id, name=name):
+                    spoken = True
+                    self.voice.tool("called", call_id, name)
+                    self._first_event()
+                case Retrying() | Switched():
+                    if spoken:
+                        await self._start_over()
+                    spoken = False
+                    self._tell(item)
+                case Dropped(what=what):
+                    self.notice("dropped", what)
+                case Finished():
+                    self._usage += item.usage
+                    self._answered_by = (item.provider, item.model)
+                    return item
         raise ProviderMalformed("The model's answer has no end.")
 
     def _first_event(self) -> None:
-        if "first_text_ms" not in self._marks:
-            self.mark("first_text_ms")
+        if not self._checkpoints.begun:
             self._checkpoints.begin()
             self._parts.reached(Stage.FIRST_EVENT, self.turn_id)
 

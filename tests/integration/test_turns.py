@@ -113,6 +113,9 @@ def test_cancelling_stops_the_provider_and_keeps_the_partial_text_marked(server:
     sent = server.double.requests()[-1]["messages"]
     assert "[stopped here]" in json.dumps(sent[1])
     assert server.double.stamps()[-2]["outcome"] == "aborted"
+    # The call that was cut short is in the books too.
+    rows = server.rows("select count(*) as n from model_calls where user_id = $1", server.person.id)
+    assert rows == [{"n": 2}]
 
 
 def test_a_cancelled_turn_can_be_tried_again_and_the_new_attempt_replaces_the_old(
