@@ -17,7 +17,7 @@ from tests.conftest import Place
 from tests.support.client import Client, spoken
 from tests.support.processes import DoubleProcess, Person, Residents, ServerProcess
 
-SLOW = {"text": " ".join(f"word{n}" for n in range(30)), "token_ms": 100}
+SLOW: dict[str, Any] = {"text": " ".join(f"word{n}" for n in range(30)), "token_ms": 100}
 
 
 def _ws(server: ServerProcess) -> str:

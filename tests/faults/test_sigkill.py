@@ -18,8 +18,12 @@ from tests.conftest import Place
 from tests.support.client import Client
 from tests.support.processes import Person, Residents, ServerProcess
 
-SLOW = {"text": "one two three four five six seven eight", "token_ms": 150}
-NOTE = {"text": "", "tools": [{"name": "note", "arguments": {"text": "milk"}}], "times": 1}
+SLOW: dict[str, Any] = {"text": "one two three four five six seven eight", "token_ms": 150}
+NOTE: dict[str, Any] = {
+    "text": "",
+    "tools": [{"name": "note", "arguments": {"text": "milk"}}],
+    "times": 1,
+}
 
 #: How the turn stands after the restart: (state, attempts that were begun).
 RERUN = ("complete", 2)

@@ -47,11 +47,15 @@ async def test_a_message_exists_only_if_its_cause_was_committed(
 ) -> None:
     message = DurableMessage(to=Address("continuum", str(user.id)), message=TakeTurns(at=NOW))
     called: list[str] = []
-    with pytest.raises(RuntimeError):
+
+    async def fail_after_writing() -> None:
         async with database.user(user.id) as tx:
             await outbox.write(tx, [message])
             outbox.after_commit(tx, lambda: called.append("after"))
             raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        await fail_after_writing()
     assert await outbox.due(NOW, limit=10, busy=[]) == []
     assert called == []
 

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.anyio
 async def _as_owner(place: Place, sql: str) -> list[asyncpg.Record]:
     connection = await asyncpg.connect(**place.owner)
     try:
-        return await connection.fetch(sql)
+        rows: list[asyncpg.Record] = await connection.fetch(sql)
+        return rows
     finally:
         await connection.close()
 

@@ -16,7 +16,7 @@ from tests.conftest import Server
 from tests.support.client import CLOSING, Client, spoken
 from tests.support.processes import Person
 
-SLOW = {"text": " ".join(f"word{n}" for n in range(40)), "token_ms": 50}
+SLOW: dict[str, Any] = {"text": " ".join(f"word{n}" for n in range(40)), "token_ms": 50}
 TOOL_CLOSING = ("complete", "cancelled", "interrupted")
 
 
@@ -63,7 +63,7 @@ def test_messages_sent_during_a_turn_are_queued_and_answered_one_by_one(server: 
     with Client(server.ws_url, server.key) as client:
         for n in range(5):
             client.send("message", request_id=f"r{n}", content=f"message {n}")
-        replies = []
+        replies: list[str] = []
         while len(replies) < 5:
             replies.append(client.until("complete")[-1]["reply"])
     assert replies == [f"message {n}" for n in range(5)]
