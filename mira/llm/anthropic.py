@@ -1,24 +1,25 @@
 """Anthropic's Messages API, or any endpoint that speaks it, through the official SDK.
 
-The stream is read event by event as it is on the wire. What the SDK does not tell is looked
-after here: a stream that ends without `message_stop` is an outage, and so are the network's own
-errors, which it lets through as they are.
+The SDK makes the call; the body goes as bytes and the stream is read as it is on the wire, since
+the SDK's model objects cost more than all the rest. What the SDK does not tell is looked after
+here: a stream that ends without `message_stop` is an outage, and so are the network's own errors,
+which it lets through as they are.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
 import httpx2
+import msgspec
 
 from mira.clock import Clock
-from mira.errors import ProviderMalformed, ProviderRejected
+from mira.errors import ProviderError, ProviderMalformed, ProviderRejected
 from mira.llm import failures
-from mira.llm.anthropic_answer import PROVIDER, Answer
+from mira.llm.anthropic_answer import PROVIDER, Answer, decode_event
 from mira.llm.anthropic_request import parameters, window_of, without_thinking
 from mira.llm.base import (
     Dropped,
@@ -26,10 +27,12 @@ from mira.llm.base import (
     Request,
 )
 from mira.llm.connection import Connection, KeySource
+from mira.llm.sse import Events
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncStream
-    from anthropic.types import RawMessageStreamEvent
+
+_encode = msgspec.json.Encoder().encode
 
 #: Seconds in which a connection must be made, and a stream closed.
 _CONNECT, _CLOSE = 10.0, 2.0
@@ -101,7 +104,7 @@ class AnthropicProvider:
 
     async def _open(
         self, client: AsyncAnthropic, wanted: dict[str, Any], dropped: list[str]
-    ) -> AsyncStream[RawMessageStreamEvent]:
+    ) -> AsyncStream[object]:
         import anthropic
 
         try:
@@ -121,22 +124,37 @@ class AnthropicProvider:
 
     async def _read(
         self,
-        events: AsyncStream[RawMessageStreamEvent],
+        stream: AsyncStream[object],
         request: Request,
         dropped: list[str],
     ) -> AsyncGenerator[ProviderItem, None]:
         for what in dropped:
             yield Dropped(what)
         answer = Answer(self.name, shows_thinking=request.thinking)
+        events = Events(PROVIDER)
         try:
-            async for event in events:
-                for item in answer.take(event):
-                    yield item
-        except (GeneratorExit, ProviderMalformed):
+            async for piece in stream.response.aiter_bytes():
+                for name, data in events.feed(piece):
+                    if name == b"error":
+                        self._raise_event(stream.response, data)
+                    event = decode_event(data)
+                    if event.type == "error":
+                        self._raise_event(stream.response, data)
+                    for item in answer.take(event):
+                        yield item
+        except (GeneratorExit, ProviderError):
             raise
         except Exception as error:
             self._fail(error)
         yield answer.finished(self.model, request)
+
+    def _raise_event(self, response: httpx2.Response, data: bytes) -> NoReturn:
+        """Raise what an error event inside the stream means."""
+        try:
+            body: object = msgspec.json.decode(data)
+        except msgspec.DecodeError:
+            body = data.decode("utf-8", "replace")
+        raise failures.of_answer(PROVIDER, None, body, headers=response.headers, clock=self._clock)
 
     def _fail(self, error: Exception) -> NoReturn:
         import anthropic
@@ -155,7 +173,7 @@ class AnthropicProvider:
             raise failures.unreachable(PROVIDER) from None
         if isinstance(error, httpx2.HTTPError):
             raise failures.broken_off(PROVIDER) from None
-        if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, anthropic.APIError)):
+        if isinstance(error, (msgspec.DecodeError, anthropic.APIError)):
             raise ProviderMalformed(
                 f"{PROVIDER} sent what is no event of its protocol.", provider=PROVIDER
             ) from None
@@ -183,8 +201,15 @@ class AnthropicProvider:
         await self._connection.aclose()
 
 
-async def _create(
-    client: AsyncAnthropic, wanted: dict[str, Any]
-) -> AsyncStream[RawMessageStreamEvent]:
-    events: AsyncStream[RawMessageStreamEvent] = await client.messages.create(**wanted, stream=True)
-    return events
+async def _create(client: AsyncAnthropic, wanted: dict[str, Any]) -> AsyncStream[object]:
+    import anthropic
+
+    stream: AsyncStream[object] = await client.post(
+        "/v1/messages",
+        content=_encode({**wanted, "stream": True}),
+        options={"headers": {"content-type": "application/json"}},
+        cast_to=object,
+        stream=True,
+        stream_cls=anthropic.AsyncStream[object],
+    )
+    return stream

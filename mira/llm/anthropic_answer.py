@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from mira.errors import ProviderMalformed
 from mira.llm import failures
@@ -34,6 +36,40 @@ _STOP = {
 }
 
 
+class _Part(msgspec.Struct):
+    """A content block, or a piece of one. Which fields are there depends on the type."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
+    partial_json: str | None = None
+    stop_reason: str | None = None
+
+
+class _Message(msgspec.Struct):
+    usage: Any = None
+
+
+class Event(msgspec.Struct):
+    """An event of the stream, of any kind, as far as it is read here."""
+
+    type: str
+    index: int | None = None
+    message: _Message | None = None
+    content_block: _Part | None = None
+    delta: _Part | None = None
+    usage: Any = None
+
+
+#: Raises msgspec.DecodeError for what is no event.
+decode_event = msgspec.json.Decoder(Event).decode
+
+
 class Answer:
     """What has come of one answer. Blocks are put together in the order of their index."""
 
@@ -45,27 +81,30 @@ class Answer:
         self._stopped = False
         self._usage: dict[str, int] = {}
 
-    def take(self, event: Any) -> list[ProviderItem]:
+    def take(self, event: Event) -> list[ProviderItem]:
         """What one event has to tell. Raises ProviderMalformed if it lacks what it must have."""
         try:
             return self._take(event)
-        except (AttributeError, KeyError, TypeError):
+        except (KeyError, TypeError):
             raise ProviderMalformed(
                 f"{PROVIDER} sent an event without its parts.", provider=PROVIDER
             ) from None
 
-    def _take(self, event: Any) -> list[ProviderItem]:
+    def _take(self, event: Event) -> list[ProviderItem]:
         match event.type:
+            case "content_block_delta":
+                return self._delta(_there(event.index), _there(event.delta))
             case "message_start":
-                self._count(event.message.usage)
+                self._count(_there(event.message).usage)
                 return [Metered(self._metered())] if self._usage else []
             case "content_block_start":
-                return self._start(event.index, event.content_block)
-            case "content_block_delta":
-                return self._delta(event.index, event.delta)
+                return self._start(_there(event.index), _there(event.content_block))
             case "message_delta":
-                self._stop = event.delta.stop_reason or self._stop
-                self._count(getattr(event, "usage", None))
+                self._stop = _there(event.delta).stop_reason or self._stop
+                self._count(event.usage)
+                return []
+            case "ping":
+                # Says that the connection lives, not that the model is at work.
                 return []
             case "message_stop":
                 self._stopped = True
@@ -73,7 +112,7 @@ class Answer:
             case _:
                 return [Progress()]
 
-    def _start(self, index: int, block: Any) -> list[ProviderItem]:
+    def _start(self, index: int, block: _Part) -> list[ProviderItem]:
         kind = block.type
         state: dict[str, Any] = {"kind": kind}
         self._blocks[index] = state
@@ -83,28 +122,30 @@ class Answer:
                 return [TextDelta(block.text)] if block.text else [Progress()]
             case "thinking":
                 state["text"] = [block.thinking or ""]
-                state["signature"] = getattr(block, "signature", "") or ""
+                state["signature"] = block.signature or ""
                 return self._thought(block.thinking)
             case "redacted_thinking":
-                state["data"] = block.data
+                state["data"] = _there(block.data)
             case "tool_use":
-                state.update(id=block.id, name=block.name, input=block.input, json=[])
-                return [ToolCalling(block.id, block.name)]
+                call_id, name = _there(block.id), _there(block.name)
+                state.update(id=call_id, name=name, input=block.input, json=[])
+                return [ToolCalling(call_id, name)]
         return [Progress()]
 
-    def _delta(self, index: int, delta: Any) -> list[ProviderItem]:
+    def _delta(self, index: int, delta: _Part) -> list[ProviderItem]:
         state = self._blocks.setdefault(index, {"kind": "text", "text": []})
         match delta.type:
             case "text_delta" if state["kind"] == "text":
-                state["text"].append(delta.text)
-                return [TextDelta(delta.text)] if delta.text else []
+                text = _there(delta.text)
+                state["text"].append(text)
+                return [TextDelta(text)] if text else []
             case "thinking_delta" if state["kind"] == "thinking":
-                state["text"].append(delta.thinking)
+                state["text"].append(_there(delta.thinking))
                 return self._thought(delta.thinking)
             case "signature_delta" if state["kind"] == "thinking":
-                state["signature"] += delta.signature
+                state["signature"] += _there(delta.signature)
             case "input_json_delta" if state["kind"] == "tool_use":
-                state["json"].append(delta.partial_json)
+                state["json"].append(_there(delta.partial_json))
         return [Progress()]
 
     def _thought(self, text: str | None) -> list[ProviderItem]:
@@ -112,13 +153,15 @@ class Answer:
 
     def _count(self, usage: Any) -> None:
         """Counts are cumulative; a later event may correct or omit any of them."""
+        if not isinstance(usage, dict):
+            return
         for name in (
             "input_tokens",
             "output_tokens",
             "cache_read_input_tokens",
             "cache_creation_input_tokens",
         ):
-            value = getattr(usage, name, None)
+            value = usage.get(name)
             if isinstance(value, int):
                 self._usage[name] = value
 
@@ -176,3 +219,13 @@ class Answer:
                         raise
                     blocks.append(ToolUse(call_id=state["id"], name=state["name"], arguments=given))
         return tuple(blocks)
+
+
+T = TypeVar("T")
+
+
+def _there(part: T | None) -> T:
+    """A part that the protocol says is there."""
+    if part is None:
+        raise KeyError
+    return part
