@@ -129,6 +129,10 @@ class ServerProcess:
             kept.pop(name, None)
         if self.database_url:
             kept["MIRA_DATABASE_URL"] = self.database_url
+            # Over its socket the tests' server asks for no passwords.
+            for role in ("app", "engine"):
+                its_url = self.database_url.replace("//postgres@", f"//mira_{role}@")
+                kept[f"MIRA_DATABASE_URL_{role.upper()}"] = its_url
         if self.valkey_url:
             kept["MIRA_VALKEY_URL"] = self.valkey_url
         return {
