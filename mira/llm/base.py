@@ -149,7 +149,8 @@ class Provider(Protocol):
         ...
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[ProviderItem]]:
-        """Make one call. Leaving the context early closes the connection at once."""
+        """Make one call. Leaving the context early closes the connection at once, in bounded time,
+        even while the task is being cancelled."""
         ...
 
     async def warm(self) -> None:

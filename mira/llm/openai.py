@@ -1,7 +1,9 @@
 """OpenAI's chat completions, or any endpoint that speaks them, through the official SDK.
 
-Endpoints differ in what they take. Where one refuses a parameter that it does not know, the
-provider remembers, leaves it out and asks again. A stream without a finish reason is an outage.
+The SDK makes the call; the body goes as bytes and the stream is read as it is on the wire, since
+the SDK's model objects cost more than all the rest. Endpoints differ in what they take. Where one
+refuses a parameter that it does not know, the provider remembers, leaves it out and asks again. A
+stream without a finish reason is an outage.
 """
 
 from __future__ import annotations
@@ -13,23 +15,27 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx2
+import msgspec
 
 from mira.clock import Clock
-from mira.errors import ContextOverflow, ProviderMalformed, ProviderRejected
+from mira.errors import ContextOverflow, ProviderError, ProviderMalformed, ProviderRejected
 from mira.llm import failures
 from mira.llm.base import Dropped, ProviderItem, Request
 from mira.llm.connection import Connection, KeySource
-from mira.llm.openai_answer import Answer
+from mira.llm.openai_answer import Answer, decode_chunk
 from mira.llm.openai_request import parameters
+from mira.llm.sse import Events
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
-    from openai.types.chat import ChatCompletionChunk
+
+_encode = msgspec.json.Encoder().encode
 
 PROVIDER = "openai"
 OFFICIAL = "https://api.openai.com/v1"
-#: Seconds in which a connection must be made, and a stream closed.
-_CONNECT, _CLOSE = 10.0, 2.0
+#: Seconds in which a connection must be made, and a stream closed; and in which a server may end
+#: a stream whose last event is there.
+_CONNECT, _CLOSE, _DRAIN = 10.0, 2.0, 0.2
 #: Window assumed of OpenAI's own models and of others, tokens. The second is a careful guess:
 #: an endpoint that holds less says so, and the request is cut.
 _WINDOW, _WINDOW_ELSEWHERE = 400_000, 32_768
@@ -125,7 +131,7 @@ class OpenAIProvider:
 
     async def _open(
         self, client: AsyncOpenAI, request: Request
-    ) -> tuple[AsyncStream[ChatCompletionChunk], list[str]]:
+    ) -> tuple[AsyncStream[object], list[str]]:
         import openai
 
         try:
@@ -184,20 +190,41 @@ class OpenAIProvider:
         return False
 
     async def _read(
-        self, chunks: AsyncStream[ChatCompletionChunk], request: Request, dropped: list[str]
+        self, stream: AsyncStream[object], request: Request, dropped: list[str]
     ) -> AsyncGenerator[ProviderItem, None]:
         for what in dropped:
             yield Dropped(what)
         answer = Answer(self._provider, self.model, shows_thinking=request.thinking)
+        events = Events(self._provider)
+        pieces = stream.response.aiter_bytes()
+        done = False
         try:
-            async for chunk in chunks:
-                for item in answer.take(chunk):
-                    yield item
-        except (GeneratorExit, ProviderMalformed):
+            while not done and (piece := await anext(pieces, None)) is not None:
+                for name, data in events.feed(piece):
+                    if done := data.startswith(b"[DONE]"):
+                        break
+                    if name == b"error":
+                        self._raise_event(data)
+                    chunk = decode_chunk(data)
+                    if chunk.error:
+                        self._raise_event(data)
+                    for item in answer.take(chunk):
+                        yield item
+        except (GeneratorExit, ProviderError):
             raise
         except Exception as error:
             self._fail(error)
+        if done:
+            await _drain(pieces)
         yield answer.finished(request)
+
+    def _raise_event(self, data: bytes) -> NoReturn:
+        """Raise what an error inside the stream means."""
+        try:
+            body: object = msgspec.json.decode(data)
+        except msgspec.DecodeError:
+            body = data.decode("utf-8", "replace")
+        raise failures.of_answer(self._provider, None, body)
 
     async def _offered(self, client: AsyncOpenAI) -> str:
         """The model to use where only an address was given. Raises ProviderRejected in doubt."""
@@ -262,8 +289,25 @@ class OpenAIProvider:
         await self._connection.aclose()
 
 
-async def _create(client: AsyncOpenAI, wanted: dict[str, Any]) -> AsyncStream[ChatCompletionChunk]:
-    chunks: AsyncStream[ChatCompletionChunk] = await client.chat.completions.create(
-        **wanted, stream=True
+async def _drain(pieces: AsyncIterator[bytes]) -> None:
+    """Read what follows the last event, so that the connection can be used again."""
+    try:
+        with anyio.move_on_after(_DRAIN):
+            async for _ in pieces:
+                pass
+    except httpx2.HTTPError:
+        pass  # the answer is whole
+
+
+async def _create(client: AsyncOpenAI, wanted: dict[str, Any]) -> AsyncStream[object]:
+    import openai
+
+    stream: AsyncStream[object] = await client.post(
+        "/chat/completions",
+        content=_encode({**wanted, "stream": True}),
+        options={"headers": {"content-type": "application/json"}},
+        cast_to=object,
+        stream=True,
+        stream_cls=openai.AsyncStream[object],
     )
-    return chunks
+    return stream

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from mira.errors import ProviderMalformed
 from mira.llm import failures
 from mira.llm.base import (
@@ -30,6 +32,43 @@ _STOP = {
 }
 
 
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: Any = None
+
+
+class _CallPart(msgspec.Struct):
+    index: Any = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: Any = None
+    refusal: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    tool_calls: list[_CallPart] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class Chunk(msgspec.Struct):
+    """A chunk of the stream as far as it is read here; imitators leave out what they like."""
+
+    id: Any = None
+    choices: list[_Choice] | None = None
+    usage: Any = None
+    error: Any = None
+
+
+#: Raises msgspec.DecodeError for what is no chunk.
+decode_chunk = msgspec.json.Decoder(Chunk).decode
+
+
 class _Call:
     def __init__(self, call_id: str, name: str) -> None:
         self.id = call_id
@@ -53,20 +92,12 @@ class Answer:
         self._usage: Usage | None = None
         self._id = "call"
 
-    def take(self, chunk: Any) -> list[ProviderItem]:
-        """What one chunk has to tell. Raises ProviderMalformed if it lacks what it must have."""
-        try:
-            return self._take(chunk)
-        except (AttributeError, KeyError, TypeError):
-            raise ProviderMalformed(
-                f"{self._provider} sent a chunk without its parts.", provider=self._provider
-            ) from None
-
-    def _take(self, chunk: Any) -> list[ProviderItem]:
+    def take(self, chunk: Chunk) -> list[ProviderItem]:
+        """What one chunk has to tell."""
         items: list[ProviderItem] = []
-        if chunk.id:
+        if isinstance(chunk.id, str) and chunk.id:
             self._id = chunk.id
-        if usage := _usage(getattr(chunk, "usage", None)):
+        if usage := _usage(chunk.usage):
             self._usage = usage
             items.append(Metered(usage))
         if not chunk.choices:
@@ -77,22 +108,20 @@ class Answer:
         delta = choice.delta
         if delta is None:
             return items
-        for name in ("reasoning_content", "reasoning"):
-            thought = getattr(delta, name, None)
+        for thought in (delta.reasoning_content, delta.reasoning):
             if isinstance(thought, str) and thought:
                 self._thinking.append(thought)
                 items.append(ThinkingDelta(thought) if self._shows_thinking else Progress())
                 break
-        for name in ("content", "refusal"):
-            text = getattr(delta, name, None)
+        for text in (delta.content, delta.refusal):
             if isinstance(text, str) and text:
                 self._text.append(text)
-                self._refused |= name == "refusal"
+                self._refused |= text is delta.refusal
                 items.append(TextDelta(text))
-        items.extend(self._call(part) for part in getattr(delta, "tool_calls", None) or ())
+        items.extend(self._call(part) for part in delta.tool_calls or ())
         return items
 
-    def _call(self, part: Any) -> ProviderItem:
+    def _call(self, part: _CallPart) -> ProviderItem:
         """Take a piece of a call. Some servers give no index, or the same one to every call."""
         function = part.function
         name = (function.name if function else None) or ""
@@ -158,11 +187,12 @@ class Answer:
 
 def _usage(reported: Any) -> Usage | None:
     """The counts of a chunk; None where there are none, or only zeroes standing in for them."""
-    prompt = getattr(reported, "prompt_tokens", None)
-    output = getattr(reported, "completion_tokens", None)
+    if not isinstance(reported, dict):
+        return None
+    prompt, output = reported.get("prompt_tokens"), reported.get("completion_tokens")
     if not isinstance(prompt, int) or not isinstance(output, int) or not (prompt or output):
         return None
-    details = getattr(reported, "prompt_tokens_details", None)
-    cached = getattr(details, "cached_tokens", None)
+    details = reported.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
     read = min(cached, prompt) if isinstance(cached, int) else 0
     return Usage(input_tokens=prompt - read, output_tokens=output, cache_read_tokens=read, calls=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 
 import msgspec
 
@@ -202,27 +202,35 @@ class Run:
         first: float | None = None
         usage: Usage | None = None
         code: str | None = "cancelled"
+        watch = self._watch
         try:
-            async with AsyncExitStack() as stack:
-                opening = stack.enter_async_context(provider.stream(self._request))
-                items = await self._watch.wait(opening, due)
-                while (item := await self._watch.wait(anext(items, None), due)) is not None:
-                    if isinstance(item, Metered):
-                        usage = item.usage
-                        continue
-                    if isinstance(item, Dropped):
-                        yield item
-                        continue
-                    if first is None:
-                        first = self._clock.monotonic()
-                    if isinstance(item, Finished):
-                        usage, code = item.usage, None
-                        self._record(provider, usage, began, first, None)
-                        yield msgspec.structs.replace(item, calls=tuple(self.calls))
-                        return
-                    if not isinstance(item, Progress):
-                        yield item
-                    due = self._clock.monotonic() + self._policy.stall
+            # One guard for all items: one for each would cost more than everything else here. It
+            # rests while an item is with the consumer.
+            with watch.guard():
+                watch.until(due)
+                async with provider.stream(self._request) as items:
+                    while True:
+                        watch.until(due)
+                        item = await anext(items, None)
+                        watch.rest()
+                        if item is None:
+                            break
+                        if isinstance(item, Metered):
+                            usage = item.usage
+                            continue
+                        if isinstance(item, Dropped):
+                            yield item
+                            continue
+                        if first is None:
+                            first = self._clock.monotonic()
+                        if isinstance(item, Finished):
+                            usage, code = item.usage, None
+                            self._record(provider, usage, began, first, None)
+                            yield msgspec.structs.replace(item, calls=tuple(self.calls))
+                            return
+                        if not isinstance(item, Progress):
+                            yield item
+                        due = self._clock.monotonic() + self._policy.stall
             raise ProviderOutage(
                 f"{provider.name} ended without an answer.", provider=provider.name
             )

@@ -6,7 +6,9 @@ pings of a provider keep every socket time-out quiet. So one task per stream wat
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from math import inf
 from typing import TypeVar
 
 import anyio
@@ -23,6 +25,9 @@ class Stalled(Exception):
 class Watch:
     """Waits for awaitables, but not past a deadline. One wait at a time.
 
+    `wait` is for one awaitable. Where hundreds follow one another, `guard` once and `until` before
+    each cost a tenth of that.
+
     `step` is the shortest time allowed to any wait, in seconds: the watcher looks up at least
     that often, and so never sleeps past a deadline that was set while it slept.
     """
@@ -30,19 +35,41 @@ class Watch:
     def __init__(self, clock: Clock, step: float) -> None:
         self._clock = clock
         self._step = step
-        self._due = 0.0
+        self._due = inf
         self._scope: anyio.CancelScope | None = None
 
     async def wait(self, awaitable: Awaitable[T], due: float) -> T:
         """Await it. Raises Stalled, having cancelled it, if `due` on the clock passes first."""
-        self._due = due
+        with self.guard():
+            self.until(due)
+            found = await awaitable
+            self.rest()
+            return found
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Inside, waits that were announced by `until` are cut short. Raises Stalled then.
+
+        An async generator may yield inside if it rests: what its consumer awaits is not cut.
+        """
         with anyio.CancelScope() as scope:
             self._scope = scope
             try:
-                return await awaitable
+                yield
+                return
             finally:
-                self._scope = None
+                self._scope, self._due = None, inf
         raise Stalled
+
+    def until(self, due: float) -> None:
+        """What is awaited from now on may take until then."""
+        self._due = due
+
+    def rest(self) -> None:
+        """The wait is over. Raises Stalled if it was cut short in the moment of its end."""
+        self._due = inf
+        if self._scope is not None and self._scope.cancel_called:
+            raise Stalled
 
     async def run(self) -> None:
         """Watch until cancelled."""
