@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.conftest import Place
 from tests.e2e.browser import Chat, Server, chromium, script
+from tests.support.processes import ServerProcess
 
 expect.set_options(timeout=30_000)
 
@@ -44,7 +46,7 @@ def chat(page: Page, server: Server) -> Chat:
 
 
 @pytest.fixture
-def bare(page: Page, server: Server) -> Page:
+def bare(page: Page, server_process: tuple[ServerProcess, Place]) -> Page:
     """The page's modules without a session, for tests of their logic alone."""
-    page.goto(server.url)
+    page.goto(server_process[0].url)
     return page

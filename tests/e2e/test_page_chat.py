@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.e2e.browser import Chat, Server, say_elsewhere, script
 
@@ -24,25 +24,14 @@ def test_a_reply_is_shown_while_it_is_written(chat: Chat, server: Server) -> Non
     expect(turn.text).to_have_text(WORDS)
 
 
-def test_thinking_is_folded_until_it_is_opened(bare: Page) -> None:
-    bare.evaluate(
-        """async () => {
-          const { applyEvent, createTurn } = await import("/static/js/turn.js");
-          const { TurnView } = await import("/static/js/view/turn.js");
-          const turn = createTurn({ id: "t", content: "Solve the riddle." });
-          const base = { attempt: 1, offset: 0 };
-          applyEvent(turn, { ...base, type: "thinking", seq: 1, text: "First the wolf." });
-          applyEvent(turn, { ...base, type: "text", seq: 2, text: "Seven trips." });
-          const view = new TurnView(turn, { announce() {} });
-          view.update({ day: null, ahead: false, newest: true });
-          document.body.append(view.element);
-        }"""
-    )
-    expect(bare.locator(".prose")).to_have_text("Seven trips.")
-    thought = bare.get_by_text("First the wolf.")
+def test_thinking_is_folded_until_it_is_opened(chat: Chat, server: Server) -> None:
+    script(server, {"contains": "riddle", "thinking": "First the wolf.", "text": "Seven trips."})
+    turn = chat.say("solve the riddle").reaches("complete")
+    thought = turn.element.get_by_text("First the wolf.")
     expect(thought).to_be_hidden()
-    bare.get_by_text("Thought").click()
+    turn.element.get_by_text("Thought").click()
     expect(thought).to_be_visible()
+    expect(turn.text).to_have_text("Seven trips.")
 
 
 def test_messages_sent_meanwhile_wait_and_are_answered_in_order(chat: Chat, server: Server) -> None:

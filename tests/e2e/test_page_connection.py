@@ -128,5 +128,5 @@ def test_waits_between_attempts_grow_and_are_bounded(bare: Page) -> None:
     )
     assert waits[0] == [250, 500]
     assert waits[1] == [500, 1000]
-    assert waits[-1] == [7500, 15000]
+    assert waits[-1] == [4000, 8000]
     assert all(a[1] <= b[1] for a, b in pairwise(waits))

@@ -4,7 +4,7 @@
 // attempt), stopping (the server said that it is going), offline (this device has no network).
 
 const FIRST_DELAY = 500;
-const LONGEST_DELAY = 15_000;
+const LONGEST_DELAY = 8_000;
 const READY_WITHIN = 12_000;
 const PING_EVERY = 20_000;
 const ANSWER_WITHIN = 10_000;
