@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route
 
 import mira
 from mira.web import openapi, pages, problems
@@ -49,7 +49,14 @@ def build(services: WebServices) -> Starlette:
     app = Starlette(
         routes=_routes(context),
         middleware=[
-            Middleware(Surface, ids=services.ids, clock=services.clock, metrics=context.metrics)
+            Middleware(
+                Surface,
+                door=WebSocketDoor(context),
+                path="/v1/ws",
+                ids=services.ids,
+                clock=services.clock,
+                metrics=context.metrics,
+            )
         ],
         exception_handlers={HTTPException: _no_such_thing},
         lifespan=lifespan,
@@ -98,7 +105,6 @@ def _routes(context: Context) -> list[BaseRoute]:
     )  # fmt: skip
     return [
         *(_resource(context, found) for found in _by_path((*ENDPOINTS, own))),
-        WebSocketRoute("/v1/ws", WebSocketDoor(context), name="ws"),
         *pages.routes(),
     ]
 

@@ -26,10 +26,15 @@ _DEFAULTS = {
 
 
 class Surface:
-    """Pure ASGI. WebSockets pass with an id alone: they say what happens in frames."""
+    """Pure ASGI. WebSockets go from here to their door with an id alone: they say what happens in
+    frames, and what the framework would wrap around each of these is felt by every client."""
 
-    def __init__(self, app: ASGIApp, *, ids: Ids, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, *, door: ASGIApp, path: str, ids: Ids, clock: Clock, metrics: Metrics
+    ) -> None:
         self._app = app
+        self._door = door
+        self._path = path
         self._ids = ids
         self._clock = clock
         self._metrics = metrics
@@ -41,7 +46,8 @@ class Surface:
         request_id = scope[REQUEST_ID] = str(self._ids.new())
         with bound(request_id=request_id):
             if scope["type"] == "websocket":
-                await self._app(scope, receive, send)
+                app = self._door if scope["path"] == self._path else self._app
+                await app(scope, receive, send)
             else:
                 await self._http(scope, receive, send, request_id)
 

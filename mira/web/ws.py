@@ -63,21 +63,22 @@ class Connection:
         self._headers = Headers(scope=scope)
         self._receive = receive
         self._asgi_send = send
+        # Bound once: every frame passes here.
+        self._connections = context.connections
+        self._now = context.services.clock.monotonic
         self._sending = 0
         self._scope = anyio.CancelScope()
         self._why: End | None = None
         self._gone = False
         limits = context.services.limits
-        self._bucket = TokenBucket(
-            limits.frames_rate, limits.frames_burst, context.services.clock.monotonic()
-        )
+        self._bucket = TokenBucket(limits.frames_rate, limits.frames_burst, self._now())
 
     async def run(self) -> None:
         """Serve it to its end. Raises nothing but cancellation."""
         await self._receive()  # websocket.connect
         try:
             self._check_origin()
-            self.context.connections.add(self)
+            self._connections.add(self)
         except MiraError as error:
             await self._reject(error)
             return
@@ -86,7 +87,7 @@ class Connection:
                 await self._asgi_send({"type": "websocket.accept"})
                 await self._serve()
         finally:
-            self.context.connections.remove(self)
+            self._connections.remove(self)
         if not self._gone:
             await self._say_farewell()
 
@@ -111,15 +112,14 @@ class Connection:
 
     async def send(self, text: str) -> None:
         """Send one frame; waits while the client's window is full."""
-        now = self.context.services.clock.monotonic
-        self.sending_since = now()
+        self.sending_since = self._now()
         self._sending += 1
         try:
             await self._asgi_send({"type": "websocket.send", "text": text})
         finally:
             self._sending -= 1
-            self.sending_since = now() if self._sending else None
-        self.context.connections.frames_sent += 1
+            self.sending_since = self._now() if self._sending else None
+        self._connections.frames_sent += 1
 
     async def send_frame(self, frame: ServerFrame) -> None:
         await self.send(wire.encode(frame).decode())
@@ -135,8 +135,8 @@ class Connection:
             if message["type"] == "websocket.disconnect":
                 self._gone = True
                 return None
-            self.context.connections.frames_received += 1
-            if self._bucket.take(self.context.services.clock.monotonic()) > 0.0:
+            self._connections.frames_received += 1
+            if self._bucket.take(self._now()) > 0.0:
                 flood = FrameError(code="rate_limited", detail="Too many frames at once.")
                 self.end(End(POLICY, "too many frames", flood))
                 return None
@@ -187,7 +187,7 @@ class Connection:
             if principal is None:
                 return
             principal.need("read")
-            self.context.connections.claim(self, principal.user_id)
+            self._connections.claim(self, principal.user_id)
             forget = self.context.auth.watch(principal, self._revoked)
         except MiraError as error:
             self._refuse_sign_in(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 import anyio
@@ -34,6 +34,7 @@ from mira.web.auth import Principal
 if TYPE_CHECKING:
     from mira.web.ws import Connection
 
+_CLOSING = frozenset(CLOSING)
 _PONG = encode(Pong()).decode()
 #: Turns that one connection may resume at the same time.
 _MOST_RESUMED = 8
@@ -173,32 +174,44 @@ class Session:
     # To the client.
 
     async def _tell(self, feed: AsyncIterator[tuple[FeedItem, ...]]) -> None:
+        """Every word to every client passes here: kinds are told by type, which is cheap, and
+        what only a few events need is asked only of those."""
         try:
             async for batch in feed:
                 for item in batch:
-                    if isinstance(item, TurnBegun):
+                    if type(item) is TurnBegun:
                         self._announce(item.turn_id)
-                    elif not isinstance(item, AskConfirm) and not await self._due(item):
+                    elif (
+                        self._accepting is not None or self._resumed or self._sent
+                    ) and not await self._due(item):
                         continue
                     await self._send(item)
         except Exception as error:
             self._connection.fail(error)
 
-    async def _due(self, event: AnyTurnEvent) -> bool:
-        """Whether the feed's event is to be sent; waits for the `accepted` that goes before it."""
-        turn_id = event.turn_id
+    async def _due(self, item: FeedItem) -> bool:
+        """Whether the feed's item is to be sent; waits for the `accepted` that goes before it."""
+        if isinstance(item, TurnBegun | AskConfirm):
+            return True
+        turn_id = item.turn_id
         while self._accepting is not None and turn_id not in self._announced:
             await self._accepting.wait()
-        return turn_id not in self._resumed and event.seq > self._sent.get(turn_id, 0)
+        return turn_id not in self._resumed and item.seq > self._sent.get(turn_id, 0)
 
     async def _send(self, item: FeedItem) -> None:
-        if isinstance(item, ThinkingAdded) and item.turn_id not in self._context.wanted:
+        text = self._context.encoded.text(item)
+        kind = type(item)
+        if kind is TurnBegun or kind is AskConfirm:
+            await self._connection.send(text)
             return
-        if not isinstance(item, TurnBegun | AskConfirm):
-            self._connection.newest = item
-        await self._connection.send(self._context.encoded.text(item))
-        if isinstance(item, CLOSING):
-            self._announced.discard(item.turn_id)
+        event = cast(AnyTurnEvent, item)
+        if kind is ThinkingAdded and event.turn_id not in self._context.wanted:
+            return
+        self._connection.newest = event
+        await self._connection.send(text)
+        if kind in _CLOSING:
+            self._announced.discard(event.turn_id)
+            self._sent.pop(event.turn_id, None)
 
     def _announce(self, turn_id: UUID) -> None:
         if len(self._announced) >= _MOST_REMEMBERED:

@@ -132,7 +132,8 @@ def test_a_message_sent_twice_while_it_is_answered_is_told_once(server: Server) 
 
 
 def test_a_turn_is_cancelled(server: Server) -> None:
-    server.double.script({"default": {"tokens": 500, "token_ms": 20}})
+    endless = {"tokens": 500, "token_ms": 20}
+    server.double.script({"default": {"echo": True}, "queue": [endless]})
     with Client(server.ws_url, server.key) as client:
         turn_id = client.say("stop me", "r1")["turn_id"]
         told = client.until("text")
@@ -140,7 +141,7 @@ def test_a_turn_is_cancelled(server: Server) -> None:
         told += client.until(*CLOSING)
         assert told[-1]["type"] == "cancelled"
         assert told[-1]["text"] == spoken(told)
-        assert client.ask("and now", "r2")
+        assert client.ask("and now", "r2") == "and now"
 
 
 def test_a_waiting_turn_is_cancelled_before_it_begins(server: Server) -> None:
@@ -207,6 +208,7 @@ def test_a_device_that_comes_while_a_turn_runs_sees_all_of_it_without_asking(
         with Client(server.ws_url, server.read_key) as late:
             assert late.ready["active_turn"]["content"] == "long"
             told = late.until(*CLOSING)
+        assert client.until(*CLOSING)[-1] == told[-1]
     assert rise(numbers(told))
     assert spoken(told) == told[-1]["reply"]
 
