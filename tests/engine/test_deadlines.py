@@ -242,6 +242,18 @@ async def test_an_address_that_fails_too_often_rests_and_rests_longer_each_time(
     assert [seconds for _, seconds in reports.of("quarantined")] == [5.0, 8.0, 5.0]
 
 
+async def test_what_was_told_before_an_address_rests_waits_until_it_has_rested() -> None:
+    book = Book()
+    async with system_of(book).running() as system:
+        for _ in range(4):
+            await system.tell(ONE, Break())
+        await system.tell(ONE, Note(n=1))
+        await anyio.sleep(4.9)
+        assert book.of("note") == []
+        await anyio.sleep(0.2)
+        assert book.of("note") == [("a", 1)]
+
+
 async def test_failures_that_are_far_apart_do_not_add_up() -> None:
     book, reports = Book(), Reports()
     async with system_of(book, reports).running() as system:

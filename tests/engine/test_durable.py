@@ -126,6 +126,17 @@ async def test_order_holds_in_a_lane_and_one_is_in_flight_at_a_time(bench: Bench
     assert [n for _, n in bench.book.of("note")] == list(range(100))
 
 
+async def test_what_is_written_while_its_lane_is_busy_follows_at_once(bench: Bench) -> None:
+    async with bench.system().running() as system:
+        await bench.tell(system, Linger())
+        await bench.book.begun.wait()
+        await bench.tell(system, Note(n=1))
+        await bench.tell(system, Note(n=2))
+        bench.book.gate.set()
+        await bench.idle(0.5)
+        assert bench.book.of("note") == [("a", 1), ("a", 2)]
+
+
 async def test_a_lane_that_is_blocked_blocks_no_other(bench: Bench) -> None:
     async def outage(ctx: Context) -> object:
         raise ProviderOutage
