@@ -6,9 +6,10 @@ from uuid import UUID
 
 from mira.actors.parts import Parts, Stage
 from mira.actors.runtime.actor import Context
+from mira.actors.tool_round import attempt, written_down
 from mira.actors.transcript import UNKNOWN
-from mira.errors import Conflict, MiraError
-from mira.messages.tool import ToolCall, ToolOutcome
+from mira.errors import Conflict
+from mira.messages.tool import ToolCall
 from mira.messages.turn import TakeTurns
 from mira.store import effects
 from mira.store.effects import Action
@@ -59,11 +60,7 @@ async def _execute(parts: Parts, user_id: UUID, fence: Fence, action: Action) ->
         return known.get(action.call_id) or UNKNOWN
     parts.reached(Stage.EFFECT_STARTED, action.turn_id)
     run = await parts.tools.open(user_id, action.turn_id)
-    try:
-        outcome = await run.call(call)
-    except MiraError as error:
-        outcome = ToolOutcome(text=error.detail, is_error=True)
-    async with parts.database.user(user_id) as tx:
-        await effects.finish(tx, user_id, call, outcome, parts.clock.now())
+    outcome = await attempt(run, call)
+    await written_down(parts, user_id, call, outcome)
     parts.reached(Stage.EFFECT_DONE, action.turn_id)
     return outcome.text

@@ -57,5 +57,8 @@ class Checkpoints:
                 await turns.checkpoint(tx, self._user_id, self._turn_id, attempt, text)
         except MiraError as error:
             log.warning("checkpoint_failed", error=error.code)
+        except Exception:
+            # A bug, but none for which an answer should be broken off.
+            log.error("checkpoint_failed", exc_info=True)
         else:
             self._parts.reached(Stage.CHECKPOINTED, self._turn_id)

@@ -7,6 +7,7 @@ is taken. What must be remembered is in Postgres; an instance can be dropped at 
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from mira.actors.actions import settle_action
@@ -14,7 +15,7 @@ from mira.actors.endings import Endings, closing_event
 from mira.actors.parts import Parts, Stage
 from mira.actors.runtime.actor import Actor, Context
 from mira.actors.taking_over import Standing, take_over
-from mira.actors.turn_run import TurnRun
+from mira.actors.turn_run import Ending, TurnRun
 from mira.actors.voice import Voice
 from mira.errors import DatabaseUnavailable, StaleEpoch
 from mira.messages.base import Address, Message
@@ -46,7 +47,7 @@ def door_of(user_id: UUID) -> Address:
 class Continuum(Actor):
     """One user's conversation, while somebody speaks."""
 
-    __slots__ = ("_endings", "_parts", "_running", "_standing", "_told", "_user_id")
+    __slots__ = ("_cancelled", "_endings", "_parts", "_running", "_standing", "_told", "_user_id")
 
     def __init__(self, parts: Parts, user_id: UUID) -> None:
         self._parts = parts
@@ -54,14 +55,19 @@ class Continuum(Actor):
         self._endings = Endings(parts, user_id)
         self._standing: Standing | None = None
         self._running: TurnRun | None = None
+        #: Turns to be stopped of which it was not known yet that they run.
+        self._cancelled: set[UUID] = set()
         #: Notices given since this instance was made.
         self._told: set[str] = set()
 
     def control(self, message: Message) -> None:
-        """CancelTurn stops the turn if it is the one that runs."""
-        running = self._running
-        if isinstance(message, CancelTurn) and running and running.turn_id == message.turn_id:
-            running.cancel()
+        """CancelTurn stops the turn if it is the one that runs, or is just being taken."""
+        if not isinstance(message, CancelTurn):
+            return
+        if self._running is None:
+            self._cancelled.add(message.turn_id)
+        elif self._running.turn_id == message.turn_id:
+            self._running.cancel()
 
     async def receive(self, message: Message, ctx: Context) -> object:
         try:
@@ -86,17 +92,15 @@ class Continuum(Actor):
     async def _take_over(self, ctx: Context) -> Standing:
         standing = await take_over(self._parts, self._user_id)
         for turn in standing.unsettled:
-            event = closing_event(
-                self._user_id, turn.id, turn.seq, turn.state, self._parts.clock.now(),
-                segment_id=turn.segment_id, usage=turn.usage, code=turn.error_code,
-            )  # fmt: skip
-            await self._endings.settle(ctx, turn.id, event)
+            await self._endings.settle_earlier(ctx, turn)
         self._standing = standing
         return standing
 
     async def _next_turn(self, ctx: Context, standing: Standing) -> None:
         parts = self._parts
         begun_at = parts.clock.monotonic()
+        # Of those that wait, the database knows.
+        self._cancelled.clear()
         taken = await turns.take(
             parts.database.step, self._user_id, standing.fence, parts.ids.new(), parts.clock.now()
         )
@@ -108,8 +112,8 @@ class Continuum(Actor):
                 await self._skip(ctx, taken)
 
     async def _skip(self, ctx: Context, skipped: SkippedTurn) -> None:
-        feed = self._parts.feeds.of(self._user_id)
-        Voice(skipped.turn_id, skipped.attempt + 1, feed.append).cancelled("")
+        say = partial(self._parts.feeds.append, self._user_id)
+        Voice(skipped.turn_id, skipped.attempt + 1, say).cancelled("")
         event = closing_event(
             self._user_id, skipped.turn_id, skipped.seq, TurnState.CANCELLED,
             self._parts.clock.now(),
@@ -122,25 +126,31 @@ class Continuum(Actor):
         parts = self._parts
         run = TurnRun(parts, self._user_id, standing.fence, taken, begun_at, self._told)
         self._running = run
+        if taken.turn_id in self._cancelled:
+            run.cancel()
         run.mark("started_ms")
         if notice := parts.notice():
             run.notice("model", notice)
         parts.reached(Stage.RUNNING, taken.turn_id)
         try:
             await self._announce(ctx, taken)
-            ending = await run.run(await self._compose(ctx, standing, taken))
+            ending = await self._attempt(ctx, standing, taken, run)
             closing = ending.closing
             event = closing_event(
                 self._user_id, taken.turn_id, taken.seq, closing.state, parts.clock.now(),
                 segment_id=taken.segment_id, usage=ending.usage, code=closing.error_code,
             )  # fmt: skip
             state = await self._endings.commit(ctx, standing.fence, ending, event)
+        except Exception:
+            # The turn still stands as running: only taking over again can tell what is to be done.
+            self._standing = None
+            raise
         finally:
             self._running = None
         if state is not closing.state:
             raise StaleEpoch("The turn was ended by another activation.")
         self._endings.tell(run, ending)
-        standing.live.add(taken.blocks, closing.messages, parts.clock.now())
+        standing.live.add(taken.seq, taken.blocks, closing.messages, parts.clock.now())
         if ending.bug is not None:
             # The turn is closed and the user told. What is held here may be wrong: read it again.
             self._standing = None
@@ -150,6 +160,18 @@ class Continuum(Actor):
             provider=closing.provider, model=closing.model,
         )  # fmt: skip
         await self._endings.settle(ctx, taken.turn_id, event)
+
+    async def _attempt(
+        self, ctx: Context, standing: Standing, taken: TakenTurn, run: TurnRun
+    ) -> Ending:
+        """A turn that cannot even be composed has an ending, too: else it would stop the thread."""
+        try:
+            prompt = await self._compose(ctx, standing, taken)
+        except (StaleEpoch, DatabaseUnavailable):
+            raise
+        except Exception as error:
+            return run.failed(error)
+        return await run.run(prompt)
 
     async def _announce(self, ctx: Context, taken: TakenTurn) -> None:
         user_id, turn_id, now = self._user_id, taken.turn_id, self._parts.clock.now()
@@ -166,6 +188,7 @@ class Continuum(Actor):
         )
 
     async def _compose(self, ctx: Context, standing: Standing, taken: TakenTurn) -> Prompt:
+        standing.live.run_again(taken.seq)
         prompt = self._parts.composer.compose(
             Inputs(
                 user=standing.name,

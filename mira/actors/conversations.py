@@ -7,25 +7,26 @@ never slows it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from datetime import datetime
 from uuid import UUID
 
+import anyio
 import msgspec
 
 from mira.actors.continuum import door_of
-from mira.actors.copies import EventCopies
+from mira.actors.copies import EventCopies, whole_attempt
 from mira.actors.endings import last_events
 from mira.actors.feeds import Feed, FeedItem, Feeds
 from mira.actors.parts import Stage, StageObserver
 from mira.actors.runtime.system import ActorSystem
 from mira.clock import Clock
-from mira.errors import ValidationFailed
+from mira.errors import StaleEpoch, Unavailable, ValidationFailed
 from mira.ids import Ids
 from mira.messages.base import DurableRow, Written
 from mira.messages.content import Text
-from mira.messages.stream import CLOSING, AnyTurnEvent
+from mira.messages.stream import AnyTurnEvent
 from mira.messages.text import is_storable
 from mira.messages.turn import CancelTurn, SettleAction, TakeTurns, TurnState
 from mira.messages.wire import PendingAction, QueuedTurn, TurnBegun
@@ -35,6 +36,8 @@ from mira.store.turns import WAKE_LANE, AcceptedTurn
 
 MAX_CHARACTERS = 100_000
 MAX_REQUEST_ID = 200
+#: How the request_ids of turns begin that the server itself begins (see begin_follow_up).
+OWN_REQUESTS = "action:"
 #: Lane in which decisions on pending actions reach the door.
 ACTIONS_LANE = "actions"
 
@@ -99,21 +102,22 @@ class Conversations:
         RateLimited when too many turns wait; Unavailable when it cannot be stored.
         """
         check_message(request_id, content, attachments)
-        blocks = (Text(text=content),)
         now = self._clock.now()
-        accepted = await turns.accept(
-            self._database.step,
-            user_id,
-            turn_id=self._ids.new(),
-            message_id=self._ids.new(),
-            request_id=request_id,
-            digest=hashlib.sha256(content.encode()).digest(),
-            blocks=blocks,
-            at=now,
-            limit=self._waiting_turns,
-            generation=self._generation,
-        )
-        self._wake(user_id, accepted, now)
+        # Shielded: a message that is stored is also handed on, though its sender leaves.
+        with _replaced_is_unavailable(), anyio.CancelScope(shield=True):
+            accepted = await turns.accept(
+                self._database.step,
+                user_id,
+                turn_id=self._ids.new(),
+                message_id=self._ids.new(),
+                request_id=request_id,
+                digest=hashlib.sha256(content.encode()).digest(),
+                blocks=(Text(text=content),),
+                at=now,
+                limit=self._waiting_turns,
+                generation=self._generation,
+            )
+            self._wake(user_id, accepted, now)
         if not accepted.duplicate:
             self._reached(Stage.ACCEPTED, accepted.turn_id)
             self._tell_others(user_id, accepted.turn_id, content, source)
@@ -149,14 +153,19 @@ class Conversations:
         """
         async with self._database.user(user_id) as tx:
             state = await turns.request_cancel(tx, user_id, turn_id, self._clock.now())
-        self._system.control(door_of(user_id), CancelTurn(turn_id=turn_id))
+        if not state.final:
+            self._system.control(door_of(user_id), CancelTurn(turn_id=turn_id))
         return state
 
     async def retry(self, user_id: UUID, turn_id: UUID, *, source: str = "") -> Receipt:
-        """Try the newest turn again that has ended without an answer. Raises NotFound, Conflict."""
+        """Try the newest turn again that has ended without an answer.
+
+        Raises NotFound, Conflict, Unavailable.
+        """
         now = self._clock.now()
         async with self._database.user(user_id) as tx:
-            accepted = await turns.retry(tx, user_id, turn_id, now, self._generation)
+            with _replaced_is_unavailable():
+                accepted = await turns.retry(tx, user_id, turn_id, now, self._generation)
             # Before the commit: what the new attempt says must not be taken for the old one's.
             self._feeds.of(user_id).begin_again(turn_id)
             record = await turns.get(tx, user_id, turn_id)
@@ -215,16 +224,16 @@ class Conversations:
                 async with self._database.user(user_id) as tx:
                     record = await turns.get(tx, user_id, turn_id)
                 if record.state.final and not feed.knows(turn_id):
-                    live = self._past(user_id, turn_id, after)
+                    live = self._past(user_id, turn_id, record.attempt, after)
             async with aclosing(live) as batches:
                 yield batches
 
     async def _past(
-        self, user_id: UUID, turn_id: UUID, after: int
+        self, user_id: UUID, turn_id: UUID, attempt: int, after: int
     ) -> AsyncGenerator[tuple[AnyTurnEvent, ...], None]:
         """A turn that is over and whose feed is gone: its copy, or what the database knows."""
-        copied = await self._copies.read(user_id, turn_id)
-        if copied and isinstance(copied[-1], CLOSING) and copied[0].seq <= after + 1:
+        copied = whole_attempt(await self._copies.read(user_id, turn_id), attempt)
+        if copied:
             events = tuple(e for e in copied if e.seq > after)
         else:
             async with self._database.user(user_id) as tx:
@@ -249,6 +258,15 @@ class Conversations:
                 yield batches
 
 
+@contextmanager
+def _replaced_is_unavailable() -> Iterator[None]:
+    """To a client it is no conflict of its own making that another server has taken over."""
+    try:
+        yield
+    except StaleEpoch as error:
+        raise Unavailable(error.detail) from None
+
+
 class _following:
     """Counts a follower, so that the feed is kept."""
 
@@ -269,6 +287,8 @@ def check_message(request_id: str, content: str, attachments: int = 0) -> None:
     wrong: list[tuple[str, str]] = []
     if not request_id or len(request_id) > MAX_REQUEST_ID or not is_storable(request_id):
         wrong.append(("request_id", f"must have 1 to {MAX_REQUEST_ID} ordinary characters"))
+    elif request_id.startswith(OWN_REQUESTS):
+        wrong.append(("request_id", f"must not begin with {OWN_REQUESTS}"))
     if not content.strip():
         wrong.append(("content", "must not be empty"))
     elif len(content) > MAX_CHARACTERS:

@@ -8,8 +8,9 @@ from uuid import UUID
 
 import anyio
 
+from mira.actors.voice import SPAN
 from mira.clock import Clock
-from mira.messages.stream import AnyTurnEvent
+from mira.messages.stream import CLOSING, AnyTurnEvent
 from mira.messages.wire import decode_event, encode
 from mira.store import event_copies
 from mira.store.cache import Cache
@@ -18,6 +19,19 @@ from mira.store.cache import Cache
 EVERY = 0.1
 #: Events that wait for a batch at most; older ones are dropped first (a copy is only a cache).
 WAITING = 50_000
+
+
+def whole_attempt(copied: Sequence[AnyTurnEvent], attempt: int) -> Sequence[AnyTurnEvent]:
+    """The events of a turn's last attempt if every one of them was copied, once; else nothing.
+
+    What was copied while the cache was away is missing, and what was sent twice may be doubled.
+    """
+    own = [event for event in copied if event.attempt == attempt]
+    first = (attempt - 1) * SPAN + 1
+    numbers = list(range(first, first + len(own)))
+    if own and isinstance(own[-1], CLOSING) and [event.seq for event in own] == numbers:
+        return own
+    return ()
 
 
 class EventCopies:

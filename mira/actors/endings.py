@@ -26,7 +26,7 @@ from mira.messages.turn import (
     TurnState,
     Usage,
 )
-from mira.store import turns
+from mira.store import history, turns
 from mira.store.database import Caller, Statement, Tx
 from mira.store.history import HistoryMessage
 from mira.store.turns import Fence, TurnRecord
@@ -55,6 +55,7 @@ class Endings:
         Raises StaleEpoch if this activation was replaced.
         """
         contributions = ctx.contribute(event)
+        again = False
         for delay in (*COMMIT_RETRIES, None):
             try:
                 # Shielded: an answer that is there is not lost because somebody cancels now.
@@ -62,13 +63,21 @@ class Endings:
                     if not contributions:
                         return await self._close(self._parts.database.step, fence, ending)
                     async with self._parts.database.user(self._user_id) as tx:
+                        if again and await self._stands(tx, ending):
+                            return ending.closing.state
                         return await self._write(tx, ctx, fence, ending, contributions)
             except (DatabaseUnavailable, TimeoutError) as error:
                 if delay is None:
                     raise DatabaseUnavailable("The answer could not be stored.") from error
                 log.warning("commit_retried", error=type(error).__name__)
+                again = True
                 await self._parts.clock.sleep(delay)
         raise AssertionError("unreachable")
+
+    async def _stands(self, tx: Tx, ending: Ending) -> bool:
+        """Whether a commit of this very ending was done although nobody could say so."""
+        turn = await turns.get(tx, self._user_id, ending.closing.turn_id)
+        return (turn.state, turn.attempt) == (ending.closing.state, ending.closing.attempt)
 
     async def _write(
         self,
@@ -116,6 +125,27 @@ class Endings:
                 assert ending.error is not None
                 run.voice.failed(ending.error.code, ending.error.detail, retry=ending.may_retry)
 
+    async def settle_earlier(self, ctx: Context, turn: TurnRecord) -> None:
+        """Settle a turn that an earlier activation ended. What brought the door here is not done
+        by that."""
+        event = closing_event(
+            self._user_id, turn.id, turn.seq, turn.state, self._parts.clock.now(),
+            segment_id=turn.segment_id, usage=turn.usage, code=turn.error_code,
+        )  # fmt: skip
+        await self._tell_late(turn)
+        await ctx.publish(event)
+        await self._settle(turn.id, wake=0)
+
+    async def _tell_late(self, turn: TurnRecord) -> None:
+        """Whoever still follows a turn hears of its end now, if nobody could tell it then."""
+        feed = self._parts.feeds.find(self._user_id)
+        if feed is None or feed.running != turn.id:
+            return
+        async with self._parts.database.user(self._user_id) as tx:
+            said = await history.of_turn(tx, self._user_id, turn.id)
+        for late in last_events(turn, said):
+            feed.append(late)
+
     async def settle(self, ctx: Context, turn_id: UUID, event: Event) -> None:
         """Announce the closing event, wait for its handlers, and let the next turn come.
 
@@ -124,16 +154,20 @@ class Endings:
         """
         await ctx.publish(event)
         wake = ctx.durable.id if ctx.durable else 0
-        done = await turns.settle(
-            self._parts.database.step, self._user_id, turn_id, self._parts.clock.now(), wake
-        )
-        self._parts.reached(Stage.SETTLED, turn_id)
+        done = await self._settle(turn_id, wake)
         if not ctx.durable:
             return
         if done:
             ctx.mark_done()
         else:
             ctx.again()
+
+    async def _settle(self, turn_id: UUID, wake: int) -> bool:
+        done = await turns.settle(
+            self._parts.database.step, self._user_id, turn_id, self._parts.clock.now(), wake
+        )
+        self._parts.reached(Stage.SETTLED, turn_id)
+        return done
 
 
 def closing_event(

@@ -65,7 +65,8 @@ class Feed:
         self._texts: list[str] = []
         self._text_of: tuple[UUID, int] | None = None
         self._starts: dict[UUID, int] = {}
-        self._running: UUID | None = None
+        #: The turn that speaks here and has not ended.
+        self.running: UUID | None = None
         #: Where the last item stands that does not go on with the text before it.
         self._turned_at = 0
         self._turned: anyio.Event | None = None
@@ -98,20 +99,21 @@ class Feed:
             self._texts = []
         if isinstance(event, TextAdded):
             self._texts.append(event.text)
-        self._running = None if isinstance(event, CLOSING) else event.turn_id
+        self.running = None if isinstance(event, CLOSING) else event.turn_id
 
     def begin_again(self, turn_id: UUID) -> None:
         """The turn will be tried again: who follows it from now on does not hear how it ended."""
         self._starts.pop(turn_id, None)
 
     def knows(self, turn_id: UUID) -> bool:
-        """Whether the turn has spoken here, so that it can be followed."""
-        return turn_id in self._starts
+        """Whether the turn can be followed here: it speaks, or all that it said is still here."""
+        start = self._starts.get(turn_id, 0)
+        return start > self._log.forgotten_seq or (start > 0 and turn_id == self.running)
 
     def idle_for(self, seconds: float) -> bool:
         return (
             self.followers == 0
-            and self._running is None
+            and self.running is None
             and self._clock.monotonic() - self._touched > seconds
         )
 
@@ -124,10 +126,9 @@ class Feed:
 
         Pieces of text are merged from there on: what is known must not come again with the rest.
         """
-        start = self._starts.get(turn_id)
-        if start is None:
+        if not self.knows(turn_id):
             return self._log.last_seq
-        seen = start - 1
+        seen = self._starts[turn_id] - 1
         for entry in self._log.since(self._log.position(seen))[0] if after else ():
             event = entry.item
             if isinstance(event, TurnBegun | AskConfirm) or event.turn_id != turn_id:
@@ -154,8 +155,8 @@ class Feed:
     def all(self, source: str) -> AsyncGenerator[tuple[FeedItem, ...], None]:
         """Everything from now on, and what the running turn has said so far."""
         start = self._log.last_seq + 1
-        if self._running is not None:
-            start = self._starts.get(self._running, start)
+        if self.running is not None:
+            start = self._starts.get(self.running, start)
         return self._all(self._log.reader(start - 1), source)
 
     async def _all(
@@ -223,7 +224,12 @@ class Feeds:
             feed = self._feeds[user_id] = Feed(user_id, self._clock, self._copies)
         return feed
 
+    def append(self, user_id: UUID, item: FeedItem) -> None:
+        """Add an item to the feed of one conversation, whichever it is now."""
+        self.of(user_id).append(item)
+
     def find(self, user_id: UUID) -> Feed | None:
+        """The feed of one conversation, if there is one."""
         return self._feeds.get(user_id)
 
     def sweep(self) -> int:

@@ -12,17 +12,22 @@ from mira.store import effects, turns
 from mira.store.database import Tx
 from mira.store.turns import Closing, TurnRecord
 
+#: A turn that was begun so often and never got anywhere may be what ends the process.
+MOST_ATTEMPTS = 8
+
 
 async def recover(tx: Tx, user_id: UUID, turn: TurnRecord, ids: Ids) -> Closing | None:
     """How a turn that was left in the middle ends; None: it left no trace and is back in line.
 
-    A turn of which a client may have seen something, or which has changed something outside, is
-    never run again: what is known of it is kept, and every call has a result.
+    A turn of which a client may have seen something, which has changed something outside or has
+    asked whether it may, or which was begun too often, is never run again: what is known of it is
+    kept, and every call has a result.
     """
     journal = await effects.of_turn(tx, user_id, turn.id)
     seen = await turns.has_checkpoint(tx, user_id, turn.id)
+    asked = await effects.has_asked(tx, user_id, turn.id)
     cancelled = turn.cancel_requested_at is not None
-    if not (journal or seen or cancelled):
+    if not (journal or seen or asked or cancelled or turn.attempt >= MOST_ATTEMPTS):
         await turns.run_again(tx, user_id, turn.id)
         return None
     transcript = Transcript()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -71,7 +72,7 @@ async def take_over(parts: Parts, user_id: UUID) -> Standing:
 
 def _tell(parts: Parts, user_id: UUID, turn: TurnRecord, closing: Closing) -> None:
     text = "".join(plain_text(m.blocks) for m in closing.messages)
-    voice = Voice(turn.id, turn.attempt, parts.feeds.of(user_id).append)
+    voice = Voice(turn.id, turn.attempt, partial(parts.feeds.append, user_id))
     voice.speak_last()
     if closing.state is TurnState.CANCELLED:
         voice.cancelled(text)

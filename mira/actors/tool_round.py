@@ -22,6 +22,8 @@ from mira.telemetry import logger
 
 log = logger("tools")
 
+#: Seconds for writing down what came of an effect.
+WRITING_TIMEOUT = 5.0
 #: What the model is told when a call waits for the user.
 WAITING = "Waiting for the user, who has been asked whether this may be done."
 
@@ -70,9 +72,12 @@ class ToolRounds:
         together = [
             u for u in uses if (t := known.get(u.name)) and t.parallel_safe and not t.effect
         ]
-        async with anyio.create_task_group() as group:
-            for use in together:
-                group.start_soon(self._make, use, known.get(use.name))
+        try:
+            async with anyio.create_task_group() as group:
+                for use in together:
+                    group.start_soon(self._make, use, known.get(use.name))
+        except ExceptionGroup as failed:
+            raise _gravest(failed) from failed
         for use in uses:
             if use not in together:
                 await self._make(use, known.get(use.name))
@@ -125,11 +130,8 @@ class ToolRounds:
         self.journalled = True
         self.begun.add(call.call_id)
         parts.reached(Stage.EFFECT_STARTED, self._turn_id)
-        outcome = await self._run.call(call)
-        # What was done is written down even if the turn is being cancelled.
-        with anyio.CancelScope(shield=True), anyio.move_on_after(5):
-            async with parts.database.user(self._user_id) as tx:
-                await effects.finish(tx, self._user_id, call, outcome, parts.clock.now())
+        outcome = await attempt(self._run, call)
+        await written_down(parts, self._user_id, call, outcome)
         self.begun.discard(call.call_id)
         parts.reached(Stage.EFFECT_DONE, self._turn_id)
         return outcome
@@ -164,11 +166,41 @@ class ToolRounds:
             log.info("tool_rounds_stopped", tool=call.name)
 
 
+async def attempt(run: ToolRun, call: ToolCall) -> ToolOutcome:
+    """Make a call; what a tool refuses with is an outcome too."""
+    try:
+        return await run.call(call)
+    except MiraError as error:
+        return ToolOutcome(text=error.detail, is_error=True)
+
+
+async def written_down(parts: Parts, user_id: UUID, call: ToolCall, outcome: ToolOutcome) -> None:
+    """Put what came of an effect into the journal, even while its turn is being cancelled.
+
+    If that cannot be done the turn goes on: what came of it is also in what the turn will store.
+    """
+    try:
+        with anyio.CancelScope(shield=True), anyio.fail_after(WRITING_TIMEOUT):
+            async with parts.database.user(user_id) as tx:
+                await effects.finish(tx, user_id, call, outcome, parts.clock.now())
+    except (DatabaseUnavailable, TimeoutError) as error:
+        log.warning("effect_not_written_down", error=type(error).__name__)
+
+
+def _gravest(failed: ExceptionGroup[Exception]) -> Exception:
+    """One error for all: first of all that the turn can no longer be written."""
+    errors = failed.exceptions
+    for error in errors:
+        if isinstance(error, StaleEpoch | DatabaseUnavailable):
+            return error
+    return errors[0]
+
+
 def _is_object(arguments: str) -> bool:
     # An escaped NUL is valid JSON, but no database can hold it.
     if "\\u0000" in arguments:
         return False
     try:
         return isinstance(msgspec.json.decode(arguments), dict)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import anyio
@@ -81,7 +82,7 @@ class TurnRun:
             max(0.0, (parts.clock.now() - taken.accepted_at).total_seconds() * 1000) - self._since()
         )
         self.turn_id = taken.turn_id
-        self.voice = Voice(taken.turn_id, taken.attempt, parts.feeds.of(user_id).append)
+        self.voice = Voice(taken.turn_id, taken.attempt, partial(parts.feeds.append, user_id))
         self._transcript = Transcript()
         self._scope = anyio.CancelScope()
         self._calls: list[CallRecord] = []
@@ -124,17 +125,22 @@ class TurnRun:
                 try:
                     await self._converse(prompt)
                     done = True
-                except (StaleEpoch, DatabaseUnavailable):
-                    raise
                 except Exception as raised:
+                    # Let through the group it would come out wrapped.
                     error = raised
                 group.cancel_scope.cancel()
+        if isinstance(error, StaleEpoch | DatabaseUnavailable):
+            raise error
         self.mark("streamed_ms")
         if done:
             return self._ending(TurnState.COMPLETE)
         self._transcript.stop(self._rounds.begun if self._rounds else ())
         if error is None:
             return self._ending(TurnState.CANCELLED)
+        return self._ending(TurnState.FAILED, error)
+
+    def failed(self, error: Exception) -> Ending:
+        """The ending of a turn that failed before it could be run."""
         return self._ending(TurnState.FAILED, error)
 
     async def _converse(self, prompt: Prompt) -> None:

@@ -20,7 +20,7 @@ import anyio
 import asyncpg
 import msgspec
 
-from mira.errors import DatabaseUnavailable, MiraError
+from mira.errors import DatabaseUnavailable, MiraError, StartupRefused
 from mira.store.pool import Connection, Pool
 from mira.telemetry import logger
 
@@ -36,19 +36,28 @@ END_TIMEOUT = 5.0
 Connect = Mapping[str, Any]
 """Arguments of asyncpg.connect: either {"dsn": …} or host, user and database."""
 
-#: What asyncpg raises when the server is gone, going, or not there yet.
+#: What asyncpg raises when the server is gone, going, not there yet, or can for the present not do
+#: what nobody is to blame for: full, read-only, out of connections, a deadlock, a broken disk.
 _AWAY = (
     asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.PostgresSystemError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     ConnectionError,
     OSError,
     TimeoutError,
     ssl.SSLError,
+)
+
+#: What it answers to who connects with a wrong password, or to no database.
+_NOT_LET_IN = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
 )
 
 
@@ -143,7 +152,9 @@ class _Transaction(AbstractAsyncContextManager[Tx]):
                 raise DatabaseUnavailable("The database went away.") from error
             return
         try:
-            await self._connection.execute("commit")
+            # Shielded: what has been committed is also told (see after_commit), whoever leaves.
+            with anyio.CancelScope(shield=True):
+                await self._connection.execute("commit", timeout=END_TIMEOUT)
         except BaseException as failed:
             await _clean(self._pool, self._connection)
             if is_away(failed):
@@ -198,7 +209,7 @@ def _places(values: int) -> str:
 async def _borrow(pool: Pool) -> Connection:
     try:
         return await pool.borrow()
-    except _AWAY as error:
+    except (*_AWAY, *_NOT_LET_IN) as error:
         raise DatabaseUnavailable("The database cannot be reached.") from error
 
 
@@ -237,7 +248,8 @@ class Database:
     async def open(cls, app: Connect, engine: Connect, *, size: int = 16) -> Self:
         """Connect both roles; at most `size` connections for users and a quarter for the engine.
 
-        Raises DatabaseUnavailable if the server cannot be reached.
+        Raises DatabaseUnavailable if the server cannot be reached, StartupRefused if it does not
+        let one of the roles in.
         """
         pools = [
             Pool(_connecting(way), most, patience=ACQUIRE_TIMEOUT)
@@ -246,9 +258,17 @@ class Database:
         try:
             for pool in pools:
                 pool.give_back(await _borrow(pool))
-        except BaseException:
+        except BaseException as error:
             for pool in pools:
                 pool.terminate()
+            if isinstance(error.__cause__, _NOT_LET_IN):
+                raise StartupRefused(
+                    "The database does not let mira_app or mira_engine in "
+                    f"({type(error.__cause__).__name__}).",
+                    "Check MIRA_DATABASE_URL_APP and MIRA_DATABASE_URL_ENGINE, or, without them, "
+                    "that pg_hba.conf admits the roles with a password. A kept password that is "
+                    "wrong is set anew after: mira secret delete postgres.mira_app (or _engine).",
+                ) from error
             raise
         return cls(*pools)
 

@@ -70,6 +70,15 @@ async def of_turn(tx: Tx, user_id: UUID, turn_id: UUID) -> list[Effect]:
     return [Effect(**dict(row)) for row in rows]
 
 
+async def has_asked(tx: Tx, user_id: UUID, turn_id: UUID) -> bool:
+    """Whether the turn has asked the user for a word, given or not."""
+    asked: bool = await tx.value(
+        "select exists (select from pending_actions where user_id = $1 and turn_id = $2)",
+        user_id, turn_id,
+    )  # fmt: skip
+    return asked
+
+
 async def propose(
     tx: Tx, user_id: UUID, action_id: UUID, call: ToolCall, at: datetime
 ) -> PendingAction:

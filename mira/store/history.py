@@ -38,7 +38,7 @@ where m.user_id = $1
 _RECENT = f"""
 with newest as materialized (
   select id, seq, attempt from turns
-  where user_id = $1 and seq < $2
+  where user_id = $1 and seq < $2 and attempt > 0
     and state in ('complete', 'cancelled', 'interrupted', 'failed')
   order by seq desc limit $4),
 shown as materialized (
@@ -69,7 +69,8 @@ async def recent(
     """The newest whole turns with seq < `before_seq`, oldest message first.
 
     At most `turns` of them, and of those so many as fit `characters` of stored content; the newest
-    one always. Turns that have not ended are left out. Reads no further back than `turns`.
+    one always. Turns that have not ended, or never began, are left out. Reads no further back than
+    `turns`.
     """
     rows = await tx.fetch(_RECENT, user_id, before_seq, characters, turns)
     return [_message(row) for row in rows]

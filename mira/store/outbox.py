@@ -12,11 +12,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import asyncpg
+import msgspec
 
 from mira.clock import Clock
 from mira.messages.base import Address, DurableMessage, DurableRow, Written
 from mira.messages.wire import decode_durable, encode_durable
 from mira.store.database import Database, Tx
+from mira.telemetry import logger
+
+log = logger("outbox")
 
 _COLUMNS = "o.id, o.version, o.kind, o.address, o.lane, o.key, o.payload, o.attempts, o.due_at"
 
@@ -88,9 +92,16 @@ class PostgresOutbox:
         kinds = [address.kind for address, _ in busy]
         keys = [address.key for address, _ in busy]
         lanes = [lane for _, lane in busy]
+        found = []
         async with self._database.engine() as tx:
-            rows = await tx.fetch(_DUE, now, kinds, keys, lanes, limit)
-        return [_row(row) for row in rows]
+            for row in await tx.fetch(_DUE, now, kinds, keys, lanes, limit):
+                try:
+                    found.append(_row(row))
+                except msgspec.MsgspecError as error:
+                    # One that nobody can read must not hold up all others.
+                    log.error("durable_message_unreadable", outbox_id=row["id"], exc_info=error)
+                    await tx.execute(_BURY, row["id"], row["version"], "Unreadable", now)
+        return found
 
     async def next_due(self, now: datetime) -> datetime | None:
         """When the next row after `now` falls due."""

@@ -180,8 +180,10 @@ create or replace function settle_turn(
 ) returns boolean language plpgsql as $$
 declare v_version integer;
 begin
+  -- A turn that is put back in line meanwhile has this before it once more.
   update turns t set settled_at = p_at
-    where t.id = p_turn and t.user_id = p_user and t.settled_at is null;
+    where t.id = p_turn and t.user_id = p_user and t.settled_at is null
+      and t.state not in ('received', 'running');
   -- Read before looking for turns: one that is accepted after that look has raised the version.
   select o.version into v_version from outbox o where o.id = p_outbox;
   if exists (select 1 from turns t where t.user_id = p_user
@@ -225,9 +227,13 @@ begin
   if v_turn.state not in ('failed', 'cancelled', 'interrupted') then
     reason := 'the turn is ' || v_turn.state; return;
   end if;
-  if exists (select 1 from effects e where e.turn_id = p_turn) then
+  if exists (select 1 from effects e where e.turn_id = p_turn)
+     or exists (select 1 from pending_actions a
+                  where a.turn_id = p_turn and a.state in ('allowed', 'executed')) then
     reason := 'it has changed something outside, which must not happen twice'; return;
   end if;
+  -- What it asked for will be asked for anew.
+  update pending_actions a set state = 'expired' where a.turn_id = p_turn and a.state = 'pending';
   update turns t set state = 'received', cancel_requested_at = null, settled_at = null,
       finished_at = null, error_code = null, error_detail = null
     where t.id = p_turn;

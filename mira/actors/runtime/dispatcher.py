@@ -76,9 +76,11 @@ class Delivery(Envelope):
         if self._ended:
             return
         if error is None and self.once_more and not self.marked:
-            self.once_more, self.taken = False, None
-            self.cell.put_beyond(self)
-            return
+            if not self.cell.system.dispatcher.closed:
+                self.once_more, self.taken = False, None
+                self.cell.put_beyond(self)
+                return
+            error = SystemStopped("the engine is stopping")
         self._ended = True
         self.cell.system.dispatcher.ended(self, error)
 
@@ -288,6 +290,10 @@ class Dispatcher:
             self._held_back = True
             if len(self._lanes) < self._settings.durable_in_flight:
                 self._bell.ring()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def close(self) -> None:
         """Deliver nothing more; what is in flight may end."""

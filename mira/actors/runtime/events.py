@@ -43,6 +43,8 @@ class EventLog(Generic[E]):
         self._events: list[E] = []
         #: How many have been forgotten, which is also the position of the first that is kept.
         self._forgotten = 0
+        #: The number of the last that was forgotten.
+        self._forgotten_seq = 0
         self._last_seq = 0
         self._closed = False
         self._news: anyio.Event | None = None
@@ -59,6 +61,7 @@ class EventLog(Generic[E]):
         if len(self._events) > self._limit:
             # In large steps, so that the cost of moving the rest is spread.
             surplus = max(1, self._limit // 4)
+            self._forgotten_seq = self._events[surplus - 1].seq
             del self._events[:surplus]
             self._forgotten += surplus
         self._wake()
@@ -77,13 +80,23 @@ class EventLog(Generic[E]):
         """The number of the last event; 0 if there is none."""
         return self._last_seq
 
+    @property
+    def forgotten_seq(self) -> int:
+        """The number of the last event that was forgotten; 0 if none was."""
+        return self._forgotten_seq
+
     def reader(self, after: int = 0) -> EventReader[E]:
-        """A reader of all events whose number is higher than `after`."""
+        """A reader of all events whose number is higher than `after`.
+
+        If some of those are forgotten, its first batch says that it has missed something.
+        """
         return EventReader(self, after)
 
     # For readers.
 
     def position(self, after: int) -> int:
+        if after < self._forgotten_seq:
+            return self._forgotten - 1
         return self._forgotten + bisect_right(self._events, after, key=_seq)
 
     def since(self, position: int) -> tuple[list[E], int]:

@@ -1,0 +1,143 @@
+"""The conversation core without its surfaces: real database, real engine, a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from mira.actors.conversations import Conversations
+from mira.actors.copies import EventCopies
+from mira.actors.feeds import Feeds
+from mira.actors.parts import Parts, Stage
+from mira.actors.runtime.observer import Observer
+from mira.actors.runtime.system import ActorSystem, EngineSettings
+from mira.actors.tool_run import NoTools, Tools
+from mira.actors.wiring import kinds, routes
+from mira.clock import SystemClock
+from mira.ids import SystemIds
+from mira.llm.routing import Routing
+from mira.llm.scripted import Answer, ScriptedProvider
+from mira.messages.base import Address, Message
+from mira.messages.stream import AnyTurnEvent
+from mira.prompt.composer import Composer
+from mira.prompt.templates import Templates
+from mira.store.cache import Cache
+from mira.store.database import Database
+from mira.store.outbox import PostgresOutbox
+from tests.conftest import Place
+
+
+class Bugs(Observer):
+    """What the engine took for a bug."""
+
+    def __init__(self) -> None:
+        self.seen: list[Exception] = []
+
+    def actor_failed(self, address: Address, message: Message | None, error: Exception) -> None:
+        self.seen.append(error)
+
+
+@dataclass
+class Core:
+    """A running core of one server."""
+
+    database: Database
+    system: ActorSystem
+    conversations: Conversations
+    feeds: Feeds
+    model: ScriptedProvider
+    parts: Parts
+    bugs: list[Exception] = field(default_factory=list)
+
+    async def say(self, user_id: UUID, content: str) -> UUID:
+        receipt = await self.conversations.accept(
+            user_id, request_id=str(SystemIds().new()), content=content
+        )
+        return receipt.turn_id
+
+    async def events(self, user_id: UUID, turn_id: UUID) -> list[AnyTurnEvent]:
+        """All events of a turn, to its end."""
+        async with self.conversations.follow(user_id, turn_id) as batches:
+            return [event async for batch in batches for event in batch]
+
+    async def ask(self, user_id: UUID, content: str) -> AnyTurnEvent:
+        """Say something and wait for how the turn ends."""
+        return (await self.events(user_id, await self.say(user_id, content)))[-1]
+
+
+@asynccontextmanager
+async def running_core(
+    database: Database,
+    *script: Answer,
+    tools: Tools | None = None,
+    reached: Callable[[Stage, UUID], None] = lambda _stage, _turn: None,
+    grace: float = 5.0,
+) -> AsyncIterator[Core]:
+    """A core on `database` whose pauses after failures are short."""
+    clock, ids, bugs = SystemClock(), SystemIds(), Bugs()
+    copies = EventCopies(Cache(None, clock), clock)
+    feeds = Feeds(clock, copies)
+    model = ScriptedProvider(script, clock=clock)
+    async with database.engine() as tx:
+        generation = await tx.value("update house set generation = generation + 1 returning *")
+        generation = await tx.value("select generation from house")
+    parts = Parts(
+        database=database,
+        clock=clock,
+        ids=ids,
+        model=Routing([model], clock, ids),
+        composer=Composer(Templates()),
+        tools=tools or NoTools(),
+        feeds=feeds,
+        generation=generation,
+        history_tokens=4000,
+        max_output_tokens=1000,
+        reached=reached,
+        stale=lambda: None,
+        notice=lambda: None,
+    )
+    system = ActorSystem(
+        clock=clock,
+        ids=ids,
+        kinds=kinds(parts, 60.0),
+        routes=routes(),
+        outbox=PostgresOutbox(database, clock),
+        observer=bugs,
+        settings=EngineSettings(
+            stop_grace=grace, poll_every=1.0, first_back_off=0.05, outage_back_off=0.2
+        ),
+    )
+    conversations = Conversations(
+        system=system, database=database, clock=clock, ids=ids, feeds=feeds, copies=copies,
+        generation=generation, waiting_turns=64, reached=reached,
+    )  # fmt: skip
+    async with system.running():
+        yield Core(database, system, conversations, feeds, model, parts, bugs.seen)
+
+
+async def as_owner(place: Place, *statements: str) -> None:
+    """Run statements as the owner of a test's database, from another database of the server."""
+    owner: Any = await asyncpg.connect(**{**place.owner, "database": "postgres"})
+    try:
+        for statement in statements:
+            await owner.execute(statement.replace("$db", place.owner["database"]))
+    finally:
+        await owner.close()
+
+
+async def cut_off(place: Place) -> None:
+    """The program's roles lose the database, and cannot come back."""
+    await as_owner(
+        place,
+        "revoke connect on database $db from public",
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = '$db'",
+    )
+
+
+async def let_back(place: Place) -> None:
+    await as_owner(place, "grant connect on database $db to public")
