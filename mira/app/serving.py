@@ -177,6 +177,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
             checks=_checks(resources, lock),
             engine=lambda: numbers(system),
             models=lambda: _model_info(models),
+            work_added=system.look_for_durable,
             limits=options.limits,
         )
     )

@@ -118,6 +118,10 @@ class Dispatcher:
         else:
             self._look_in((row.to, row.lane))
 
+    def look(self) -> None:
+        """Ask the store now: work was added by somebody else."""
+        self._bell.ring()
+
     def offer(self, row: DurableRow) -> None:
         """Deliver a committed row that is due and heads its lane."""
         lane = (row.to, row.lane)

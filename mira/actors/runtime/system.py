@@ -219,6 +219,10 @@ class ActorSystem:
         """A durable message was written by other means, and its transaction has committed."""
         self.dispatcher.written(written)
 
+    def look_for_durable(self) -> None:
+        """Durable work was added outside the engine: ask the store for it now."""
+        self.dispatcher.look()
+
     # Looking in.
 
     def stats(self) -> Stats:
