@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +21,8 @@ from bench.turn_figures import (
 )
 from bench.turn_load import Plan, Turn
 from bench.turn_processes import Double, Helper, Server
+
+Spent = dict[str, float]
 
 #: Words in a reply.
 TOKENS = 20
@@ -116,28 +117,34 @@ class House:
 
     # Loops.
 
-    def _loop(self, plan: Plan, people: list[str]) -> tuple[list[Turn], dict[str, Any]]:
+    def _loop(self, plan: Plan, people: list[str]) -> tuple[list[Turn], dict[str, Any], Spent]:
+        """Run one loop; return its turns, the double's stamps, and seconds of processor time."""
         self.double.script(default={"tokens": TOKENS})
         self.double.stamps()
-        turns = uvloop.run(turn_load.run(self.server.url, people, plan))
-        return turns, self.double.stamps()
+        before: Spent = {}
+        turns = uvloop.run(
+            turn_load.run(
+                self.server.url, people, plan, ready=lambda: before.update(self.server.cpu())
+            )
+        )
+        after = self.server.cpu()
+        spent = {who: after[who] - before[who] for who in after}
+        return turns, self.double.stamps(), spent
 
     def closed(self, into: Loops, seconds: float, number: int) -> None:
         """One round of a closed loop, and one of the bare script."""
         c, name = into.concurrency, f"closed-{into.concurrency}-{number}"
         people = self.server.people(max(c, TALKERS))
         floor = self.floor
-        before = self.server.cpu()
-        turns, stamps = self._loop(Plan(name, "closed", c, seconds), people)
-        after = self.server.cpu()
+        turns, stamps, spent = self._loop(Plan(name, "closed", c, seconds), people)
         done = [t for t in turns if t.outcome == "complete"]
         into.errors += len(turns) - len(done)
         into.rates.append(per_second([t.ended for t in done], [t.due for t in done]))
         _extend(into.mira, overheads(turns, stamps))
         _extend(into.server, server_stages(turns))
-        spent = {who: (after[who] - before[who]) * 1000 / max(1, len(done)) for who in after}
+        spent = {who: used * 1000 / max(1, len(done)) for who, used in spent.items()}
 
-        floor_before, database_before = floor.cpu(), after["services"]
+        floor_before, database_before = floor.cpu(), self.server.cpu()["services"]
         theirs = floor.ask(concurrency=c, seconds=seconds, name=f"floor-{name}")["turns"]
         floor_after, database_after = floor.cpu(), self.server.cpu()["services"]
         complete = [t for t in theirs if t[4] == "complete"]
@@ -153,7 +160,7 @@ class House:
         """An open loop: overheads by stage, and errors."""
         people = self.server.people(200)
         plan = Plan(f"open-{number}", "open", len(people), seconds, rate)
-        turns, stamps = self._loop(plan, people)
+        turns, stamps, _ = self._loop(plan, people)
         failed = sum(turn.outcome != "complete" for turn in turns)
         return overheads(turns, stamps), failed
 
@@ -162,7 +169,7 @@ class House:
         people = self.server.people(1)
         self.double.script(default={"text": LONG_REPLY})
         uvloop.run(turn_load.run(self.server.url, people, Plan("fill", "count", 1, LONG_TURNS)))
-        measured, stamps = self._loop(Plan("long", "count", 1, turns), people)
+        measured, stamps, _ = self._loop(Plan("long", "count", 1, turns), people)
         failed = sum(turn.outcome != "complete" for turn in measured)
         return [
             row(1, f"long.{stage}", values, failed)
@@ -245,6 +252,3 @@ class House:
 def _extend(into: dict[str, list[float]], more: dict[str, list[float]]) -> None:
     for name, values in more.items():
         into.setdefault(name, []).extend(values)
-
-
-Progress = Callable[[str], None]

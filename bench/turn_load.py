@@ -11,6 +11,7 @@ import asyncio
 import random
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -218,10 +219,18 @@ class Plan:
     rate: float = 0.0
 
 
-async def run(url: str, people: list[str], plan: Plan) -> list[Turn]:
-    """Connect, run one loop, disconnect."""
+async def run(
+    url: str, people: list[str], plan: Plan, ready: Callable[[], None] | None = None
+) -> list[Turn]:
+    """Connect, let everybody take one turn, run one loop, disconnect.
+
+    The first turns wake the conversations and are not returned. `ready` is called before the loop.
+    """
     talkers = await connect(url, people)
     try:
+        await Load(talkers, f"{plan.name}-first").counted(plan.concurrency, len(talkers))
+        if ready is not None:
+            ready()
         load = Load(talkers, plan.name)
         match plan.kind:
             case "closed":
