@@ -97,7 +97,7 @@ async function start() {
   if (!(await session.start())) return;
   show("chat");
   view.goToEnd();
-  composer.focus();
+  composer.appear();
 }
 
 start();

@@ -30,8 +30,13 @@ export class Composer {
     this.stop.hidden = !running;
   }
 
-  focus() {
+  /** The page has appeared: be ready to be written in, without bringing up a keyboard of glass. */
+  appear() {
     this.#grow(); // what is hidden has no height to measure
+    if (this.enterSends) this.field.focus({ preventScroll: true });
+  }
+
+  #focus() {
     this.field.focus({ preventScroll: true });
   }
 
@@ -39,7 +44,7 @@ export class Composer {
   restore(text) {
     this.field.value = this.field.value ? `${text}\n${this.field.value}` : text;
     this.#changed();
-    this.focus();
+    this.#focus();
   }
 
   #key(event) {
