@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
@@ -51,12 +52,18 @@ def connect(
     """
     base = base_url.rstrip("/").removesuffix("/v1") if base_url else None
 
-    def make(sdk: Any, secret: str, base: str | None) -> AsyncAnthropic:
-        http = sdk.DefaultAsyncHttpxClient(
+    # Reading all certificates takes half a second: once, not for each client.
+    certificates = lru_cache(httpx2.create_ssl_context)
+
+    def network(sdk: Any) -> Any:
+        return sdk.DefaultAsyncHttpxClient(
             timeout=httpx2.Timeout(connect=_CONNECT, read=silence, write=silence, pool=silence),
             limits=httpx2.Limits(max_connections=4000, max_keepalive_connections=400),
-            **({"transport": transport} if transport else {}),
+            **({"transport": transport} if transport else {"verify": certificates()}),
         )
+
+    def make(sdk: Any, secret: str, base: str | None) -> AsyncAnthropic:
+        http = network(sdk)
         client: AsyncAnthropic = sdk.AsyncAnthropic(
             api_key=secret,
             base_url=base or "https://api.anthropic.com",
@@ -64,10 +71,14 @@ def connect(
             timeout=http.timeout,
             http_client=http,
         )
-        _ = client.messages  # imports more, better here than in the first call
         return client
 
-    return Connection(PROVIDER, "anthropic", make, key, base)
+    def another(client: AsyncAnthropic) -> AsyncAnthropic:
+        import anthropic
+
+        return client.with_options(http_client=network(anthropic))
+
+    return Connection(PROVIDER, "anthropic", make, another, key, base)
 
 
 class AnthropicProvider:
@@ -91,16 +102,16 @@ class AnthropicProvider:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[ProviderItem]]:
-        client = await self._connection.client()
-        wanted, dropped = parameters(self.model, self.name, request)
-        events = await self._open(client, wanted, dropped)
-        items = self._read(events, request, dropped)
-        try:
-            yield items
-        finally:
-            with anyio.move_on_after(_CLOSE, shield=True):
-                await items.aclose()
-                await events.close()
+        async with self._connection.call() as client:
+            wanted, dropped = parameters(self.model, self.name, request)
+            events = await self._open(client, wanted, dropped)
+            items = self._read(events, request, dropped)
+            try:
+                yield items
+            finally:
+                with anyio.move_on_after(_CLOSE, shield=True):
+                    await items.aclose()
+                    await events.close()
 
     async def _open(
         self, client: AsyncAnthropic, wanted: dict[str, Any], dropped: list[str]

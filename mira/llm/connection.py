@@ -1,11 +1,16 @@
-"""One SDK client per provider: made at first use, made anew when its key has changed."""
+"""The SDK's clients of one provider: made at first use, made anew when the key has changed.
+
+There are several where many calls are under way at once, since a client looks through all its
+network connections at the beginning and at the end of every call.
+"""
 
 from __future__ import annotations
 
 import importlib
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
@@ -20,6 +25,8 @@ NO_KEY = "none"
 KeySource = Callable[[], Awaitable[str | None]]
 
 _CLOSING = 5.0
+#: Calls that one client carries before another is made, and how many clients there are at most.
+_CALLS, _CLIENTS = 8, 64
 
 
 class Closable(Protocol):
@@ -34,12 +41,22 @@ async def load_module(name: str) -> Any:
     return sys.modules.get(name) or await anyio.to_thread.run_sync(importlib.import_module, name)
 
 
-class Connection(Generic[C]):
-    """The client of one provider, shared by its models.
+class _Line(Generic[C]):
+    """A client and how many calls it carries."""
 
-    `make` builds a client from the SDK module, the key and the base address. A key is needed
-    unless there is a base address. Retries of the SDK must be off: routing has the only retry
-    layer.
+    __slots__ = ("calls", "client")
+
+    def __init__(self, client: C) -> None:
+        self.client = client
+        self.calls = 0
+
+
+class Connection(Generic[C]):
+    """The clients of one provider, shared by its models.
+
+    `make` builds a client from the SDK module, the key and the base address, `another` a second
+    one like it, at little cost. A key is needed unless there is a base address. Retries of the
+    SDK must be off: routing has the only retry layer.
     """
 
     def __init__(
@@ -47,6 +64,7 @@ class Connection(Generic[C]):
         provider: str,
         module: str,
         make: Callable[[Any, str, str | None], C],
+        another: Callable[[C], C],
         key: KeySource,
         base_url: str | None = None,
     ) -> None:
@@ -54,18 +72,43 @@ class Connection(Generic[C]):
         self.base_url = base_url
         self._module = module
         self._make = make
+        self._another = another
         self._read_key = key
         self._key: str | None = None
-        self._client: C | None = None
-        self._retired: list[C] = []
+        self._lines: list[_Line[C]] = []
+        self._retired: list[_Line[C]] = []
         self._lock = anyio.Lock()
 
     async def client(self) -> C:
-        """The client. Raises ProviderRejected where a key is needed and none is set."""
-        if self._client is not None:
-            return self._client
+        """A client for a short call. Raises ProviderRejected where a key is needed and none is
+        set."""
+        return (await self._line()).client
+
+    @asynccontextmanager
+    async def call(self) -> AsyncIterator[C]:
+        """A client for a call that lasts. Raises as `client`."""
+        line = await self._line()
+        line.calls += 1
+        try:
+            yield line.client
+        finally:
+            line.calls -= 1
+
+    async def _line(self) -> _Line[C]:
+        # The first that has room: few calls use few connections, and those stay warm.
+        for line in self._lines:
+            if line.calls < _CALLS:
+                return line
+        if not self._lines:
+            return await self._first()
+        if len(self._lines) == _CLIENTS:
+            return min(self._lines, key=lambda line: line.calls)
+        self._lines.append(_Line(self._another(self._lines[0].client)))
+        return self._lines[-1]
+
+    async def _first(self) -> _Line[C]:
         async with self._lock:
-            if self._client is None:
+            if not self._lines:
                 sdk = await load_module(self._module)
                 self._key = await self._read_key()
                 if self._key is None and self.base_url is None:
@@ -82,10 +125,11 @@ class Connection(Generic[C]):
                         http_status=401,
                     )
                 # Half a second, most of it certificates: not on the loop.
-                self._client = await anyio.to_thread.run_sync(
+                made = await anyio.to_thread.run_sync(
                     self._make, sdk, self._key or NO_KEY, self.base_url
                 )
-            return self._client
+                self._lines = [_Line(made)]
+            return self._lines[0]
 
     @property
     def keyed(self) -> bool:
@@ -93,23 +137,21 @@ class Connection(Generic[C]):
         return self._key is not None
 
     async def refresh(self) -> bool:
-        """Read the key again; a client with an old one is replaced. Return whether it changed.
+        """Read the key again; clients with an old one are replaced. Return whether it changed.
 
-        Streams that run on the old client are left to end: it is closed with the connection.
+        Streams that run on an old client are left to end: it is closed with the connection.
         """
         async with self._lock:
             if await self._read_key() == self._key:
                 return False
-            if self._client is not None:
-                self._retired.append(self._client)
-            self._client = None
+            self._retired += self._lines
+            self._lines = []
             return True
 
     async def aclose(self) -> None:
-        """Close the client. Idempotent."""
-        clients, self._retired = [*self._retired, self._client], []
-        self._client = None
-        for client in clients:
-            if client is not None:
-                with anyio.move_on_after(_CLOSING, shield=True):
-                    await client.close()
+        """Close the clients. Idempotent."""
+        lines = [*self._retired, *self._lines]
+        self._retired, self._lines = [], []
+        with anyio.move_on_after(_CLOSING, shield=True):
+            for line in lines:
+                await line.client.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -58,12 +59,18 @@ def connect(
     if base and not urlsplit(base).path:
         base += "/v1"
 
-    def make(sdk: Any, secret: str, base: str | None) -> AsyncOpenAI:
-        http = sdk.DefaultAsyncHttpxClient(
+    # Reading all certificates takes half a second: once, not for each client.
+    certificates = lru_cache(httpx2.create_ssl_context)
+
+    def network(sdk: Any) -> Any:
+        return sdk.DefaultAsyncHttpxClient(
             timeout=httpx2.Timeout(connect=_CONNECT, read=silence, write=silence, pool=silence),
             limits=httpx2.Limits(max_connections=4000, max_keepalive_connections=400),
-            **({"transport": transport} if transport else {}),
+            **({"transport": transport} if transport else {"verify": certificates()}),
         )
+
+    def make(sdk: Any, secret: str, base: str | None) -> AsyncOpenAI:
+        http = network(sdk)
         client: AsyncOpenAI = sdk.AsyncOpenAI(
             api_key=secret,
             base_url=base or OFFICIAL,
@@ -71,10 +78,14 @@ def connect(
             timeout=http.timeout,
             http_client=http,
         )
-        _ = client.chat.completions  # imports more, better here than in the first call
         return client
 
-    return Connection(provider, "openai", make, key, base)
+    def another(client: AsyncOpenAI) -> AsyncOpenAI:
+        import openai
+
+        return client.with_options(http_client=network(openai))
+
+    return Connection(provider, "openai", make, another, key, base)
 
 
 class OpenAIProvider:
@@ -112,22 +123,17 @@ class OpenAIProvider:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[ProviderItem]]:
-        client = await self._ready()
-        chunks, dropped = await self._open(client, request)
-        items = self._read(chunks, request, dropped)
-        try:
-            yield items
-        finally:
-            with anyio.move_on_after(_CLOSE, shield=True):
-                await items.aclose()
-                await chunks.close()
-
-    async def _ready(self) -> AsyncOpenAI:
-        """The client, once it is known which model to ask for."""
-        client = await self._connection.client()
-        if not self.model:
-            self.model = await self._offered(client)
-        return client
+        async with self._connection.call() as client:
+            if not self.model:
+                self.model = await self._offered(client)
+            chunks, dropped = await self._open(client, request)
+            items = self._read(chunks, request, dropped)
+            try:
+                yield items
+            finally:
+                with anyio.move_on_after(_CLOSE, shield=True):
+                    await items.aclose()
+                    await chunks.close()
 
     async def _open(
         self, client: AsyncOpenAI, request: Request
@@ -268,7 +274,9 @@ class OpenAIProvider:
         raise error
 
     async def warm(self) -> None:
-        await self._ready()
+        client = await self._connection.client()
+        if not self.model:
+            self.model = await self._offered(client)
 
     async def probe(self) -> None:
         """Ask for the list of models. An endpoint that lacks one has answered, too."""
