@@ -198,7 +198,7 @@ class Conversations:
         """The turn that runs, those that wait, and the actions that wait for the user."""
         async with self._database.user(user_id) as tx:
             waiting = await turns.waiting(tx, user_id)
-            confirmations = await turns.confirmations(tx, user_id, self._clock.now())
+            confirmations = await effects.confirmations(tx, user_id, self._clock.now())
         running = [t for t in waiting if t.state == TurnState.RUNNING]
         return Standing(
             active=running[0] if running else None,

@@ -95,6 +95,26 @@ async def propose(
     )
 
 
+async def confirmations(tx: Tx, user_id: UUID, now: datetime) -> list[PendingAction]:
+    """Calls that wait for the user's word, oldest first."""
+    # Bounded by when they were made, too: that is where the index leads.
+    rows = await tx.fetch(
+        "select id, tool, arguments::text, expires_at from pending_actions "
+        "where user_id = $1 and state = 'pending' and expires_at > $2 and created_at > $3 "
+        "order by created_at, id",
+        user_id, now, now - ACTION_LIFETIME,
+    )  # fmt: skip
+    return [
+        PendingAction(
+            action_id=row["id"],
+            tool=row["tool"],
+            call=row["arguments"],
+            expires=row["expires_at"].isoformat(),
+        )
+        for row in rows
+    ]
+
+
 async def decide(tx: Tx, user_id: UUID, action_id: UUID, allow: bool, at: datetime) -> bool:
     """Keep the user's word. False if the same was said before; raises NotFound, Conflict."""
     new = await tx.execute(
@@ -118,6 +138,11 @@ _ACTION = (
     "from pending_actions where user_id = $1 and "
 )
 
+_NAMED_BY_TURN = (
+    "id = (select substr(t.request_id, 8)::uuid from turns t "
+    "where t.user_id = $1 and t.id = $2 and t.origin = 'action')"
+)
+
 
 async def get(tx: Tx, user_id: UUID, action_id: UUID) -> Action:
     """Raises NotFound."""
@@ -128,8 +153,8 @@ async def get(tx: Tx, user_id: UUID, action_id: UUID) -> Action:
 
 
 async def behind(tx: Tx, user_id: UUID, turn_id: UUID) -> Action:
-    """The action whose settling began this turn. Raises NotFound."""
-    row = await tx.row(_ACTION + "follow_up = $2", user_id, turn_id)
+    """The action whose settling began this turn, which names it. Raises NotFound."""
+    row = await tx.row(_ACTION + _NAMED_BY_TURN, user_id, turn_id)
     if row is None:
         raise NotFound("There is no such action.")
     return Action(**dict(row))

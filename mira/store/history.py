@@ -34,7 +34,8 @@ _SELECT = f"""
 where m.user_id = $1
   and (m.attempt = 0 or m.attempt = (select t.attempt from turns t where t.id = m.turn_id))
 """  # noqa: S608
-# The newest turns, what each of them takes, and those that fit.
+# The newest turns, what each of them takes, and those that fit. The oldest of them is said once
+# more, so that the messages are read down the index from there and no further back.
 _RECENT = f"""
 with newest as materialized (
   select id, seq, attempt from turns
@@ -45,6 +46,7 @@ shown as materialized (
   {_COLUMNS}, sum(length(m.content::text)) over (order by m.turn_seq desc) as total,
     m.turn_seq = (select max(seq) from newest) as newest
   from newest t join messages m on m.user_id = $1 and m.turn_seq = t.seq
+    and m.turn_seq >= (select min(seq) from newest)
     and (m.attempt = 0 or m.attempt = t.attempt))
 select * from shown where total <= $3 or newest order by turn_seq, position
 """  # noqa: S608

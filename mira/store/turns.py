@@ -16,7 +16,7 @@ import msgspec
 from mira.errors import Conflict, NotFound, RateLimited, StaleEpoch
 from mira.messages.content import Block, Role, decode_blocks, encode_blocks
 from mira.messages.turn import TakeTurns, Timings, TurnState, Usage
-from mira.messages.wire import PendingAction, QueuedTurn, encode_durable
+from mira.messages.wire import QueuedTurn, encode_durable
 from mira.store.database import Caller, Tx
 
 #: Lane and key of a door's wake-up (as written by wake_door).
@@ -354,24 +354,6 @@ async def waiting(tx: Tx, user_id: UUID) -> list[QueuedTurn]:
             request_id=row["request_id"],
             content="".join(getattr(b, "text", "") for b in decode_blocks(row["content"] or "[]")),
             state=row["state"],
-        )
-        for row in rows
-    ]
-
-
-async def confirmations(tx: Tx, user_id: UUID, now: datetime) -> list[PendingAction]:
-    """Calls that wait for the user's word, oldest first."""
-    rows = await tx.fetch(
-        "select id, tool, arguments::text, expires_at from pending_actions "
-        "where user_id = $1 and state = 'pending' and expires_at > $2 order by created_at, id",
-        user_id, now,
-    )  # fmt: skip
-    return [
-        PendingAction(
-            action_id=row["id"],
-            tool=row["tool"],
-            call=row["arguments"],
-            expires=row["expires_at"].isoformat(),
         )
         for row in rows
     ]

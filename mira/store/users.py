@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import asyncpg
 import msgspec
 
 from mira.errors import NotFound, ValidationFailed
@@ -44,6 +45,11 @@ async def ensure_user(
     """
     check_timezone(timezone)
     async with database.engine() as tx:
+        try:
+            # The day of a message is found by the database, which has zones of its own.
+            await tx.value("select $1::timestamptz at time zone $2", now, timezone)
+        except asyncpg.InvalidParameterValueError:
+            raise ValidationFailed(f"The database knows no time zone {timezone!r}.") from None
         row = await tx.row(
             "with new as (insert into users (id, name, timezone, created_at) "
             "values ($1, $2, $3, $4) on conflict (name) do nothing returning id, name, timezone) "

@@ -13,11 +13,14 @@ import asyncpg
 import pytest
 
 from mira.clock import ManualClock, SystemClock
-from mira.errors import DatabaseUnavailable, StartupRefused
+from mira.errors import DatabaseUnavailable, StartupRefused, ValidationFailed
+from mira.ids import SystemIds
+from mira.store.canary import prove_isolation
 from mira.store.database import Database
 from mira.store.migrate import SCHEMA, migrate
 from mira.store.roles import ROLES, ensure_roles
 from mira.store.server_lock import LOCK, ServerLock
+from mira.store.users import ensure_user
 from tests.conftest import EPOCH, Place
 
 pytestmark = pytest.mark.anyio
@@ -167,12 +170,39 @@ async def test_an_owner_who_may_not_create_tables_is_told_what_to_run(place: Pla
     assert "alter database" in refused.value.remedy
 
 
-async def test_a_migration_that_row_level_security_would_make_skip_rows_fails(
+async def test_a_migration_by_an_owner_who_is_no_superuser_is_whole(
     place: Place, tmp_path: Path
 ) -> None:
-    folder = Path(copytree(SCHEMA, tmp_path / "schema"))
-    (folder / "0002_more.sql").write_text(
-        "set local role mira_app; update segments set title = 'x';"
-    )
-    with pytest.raises(StartupRefused):
-        await migrate(place.owner, None, EPOCH, folder)
+    """As on a server that is not ours: the owner has no rights but to make roles and tables."""
+    owner, database = "plain_owner", place.owner["database"] + "_plain"
+    async with _connected({**place.owner, "database": "postgres"}) as admin:
+        await admin.execute(f"create role {owner} login createrole")
+        await admin.execute(f"create database {database} owner {owner}")
+    try:
+        way = {
+            **place.owner, "database": database,
+            "server_settings": {"role": owner},
+        }  # fmt: skip
+        assert await migrate(way, None, EPOCH) > 1
+        assert await migrate(way, None, EPOCH) == 0
+        opened = await Database.open(
+            {**place.app, "database": database}, {**place.engine, "database": database}, size=2
+        )
+        try:
+            await prove_isolation(opened)
+            folder = Path(copytree(SCHEMA, tmp_path / "schema"))
+            (folder / "0002_more.sql").write_text("update segments set title = 'all of them';")
+            with pytest.raises(StartupRefused) as refused:
+                await migrate(way, None, EPOCH, folder)
+            assert "row-level security" in str(refused.value.__cause__)
+        finally:
+            await opened.aclose()
+    finally:
+        async with _connected({**place.owner, "database": "postgres"}) as admin:
+            await admin.execute(f"drop database {database} with (force)")
+            await admin.execute(f"drop role {owner}")
+
+
+async def test_a_time_zone_that_the_database_does_not_know_is_refused(database: Database) -> None:
+    with pytest.raises(ValidationFailed, match="no time zone 'localtime'"):
+        await ensure_user(database, SystemIds().new(), "zed", "localtime", EPOCH)

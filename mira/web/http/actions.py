@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mira.store import turns
+from mira.store import effects
 from mira.web.endpoint import Call, Endpoint
 from mira.web.models import ActionAnswer, ActionDecision, ActionList
 
 
 async def list_actions(call: Call[None, None]) -> ActionList:
     async with call.services.database.user(call.user_id) as tx:
-        waiting = await turns.confirmations(tx, call.user_id, call.services.clock.now())
+        waiting = await effects.confirmations(tx, call.user_id, call.services.clock.now())
     return ActionList(actions=tuple(waiting))
 
 
