@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 
 from mira import __version__
 from mira.errors import MiraError, StartupRefused, Unavailable
@@ -39,8 +40,14 @@ COMMANDS = (
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; return the exit code. Raises nothing."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows no Unicode shows question marks; nothing fails for it.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        return _dispatch(list(arguments))
+        exit_code = _dispatch(list(arguments))
+        sys.stdout.flush()
+        return exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

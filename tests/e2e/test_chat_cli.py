@@ -151,7 +151,7 @@ def test_an_answer_grows_and_stays_as_it_was_laid_out(
 ) -> None:
     server.double.script({"default": {"text": BLOCKS, "token_ms": 20}})
     with sit_down(environment) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("Show me\r")
         terminal.wait_for("› Show me", "answering", "Some bold words")
         seen = terminal.wait_for("• item", gone="answering")
@@ -168,7 +168,7 @@ def test_ctrl_c_stops_the_answer_and_a_second_one_leaves(
 ) -> None:
     server.double.script(SLOW)
     with sit_down(environment) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("Count\r")
         terminal.wait_for("One two three.")
         terminal.type("\x03")
@@ -189,7 +189,7 @@ def test_ctrl_c_twice_leaves_though_the_server_does_not_answer(
     fresh_server.start()
     fresh_server.double.script(SLOW)
     with sit_down(fresh_server.environment()) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("Count\r")
         terminal.wait_for("One two three.")
         fresh_server.signal(signal.SIGSTOP)
@@ -202,9 +202,24 @@ def test_ctrl_c_twice_leaves_though_the_server_does_not_answer(
             fresh_server.signal(signal.SIGCONT)
 
 
+def test_ctrl_z_gives_the_terminal_back_until_the_chat_goes_on(environment: dict[str, str]) -> None:
+    with sit_down(environment) as terminal:
+        terminal.wait_for("›", gone="Connecting")
+        terminal.type("\x1a")
+        status = Path(f"/proc/{terminal.process.pid}/stat")
+        deadline = time.monotonic() + 20
+        while status.read_text().rsplit(")", 1)[1].split()[0] != "T":
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert terminal.mode == terminal.mode_before
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.type("still there\r")
+        terminal.wait_for("› still there\n\nstill there", gone="answering")
+
+
 def test_the_line_can_be_edited_and_recalled(environment: dict[str, str]) -> None:
     with sit_down(environment) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("Wordl\x7f\x7fld\x01Hello \x05!\r")
         terminal.wait_for("› Hello World!", gone="answering")
         terminal.type("\x1b[A?\r")
@@ -215,7 +230,7 @@ def test_the_line_can_be_edited_and_recalled(environment: dict[str, str]) -> Non
 
 def test_a_paste_with_line_breaks_is_one_message(environment: dict[str, str]) -> None:
     with sit_down(environment) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("\x1b[200~first line\n/second line\x1b[201~")
         terminal.wait_for("first line\n  /second line")
         terminal.type("\r")
@@ -225,7 +240,7 @@ def test_a_paste_with_line_breaks_is_one_message(environment: dict[str, str]) ->
 
 def test_slash_commands_do_what_they_say(server: Server, environment: dict[str, str]) -> None:
     with sit_down(environment) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("/help\r")
         seen = terminal.wait_for("/quit")
         listed = [word for word in seen.split() if word.startswith("/") and len(word) > 2]
@@ -249,7 +264,7 @@ def test_a_turn_that_failed_is_told_and_can_be_tried_again(
 ) -> None:
     server.double.script({"queue": [REFUSED], "default": {"text": "Now it works."}})
     with sit_down(environment) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("Try\r")
         terminal.wait_for("(provider_error)", "/retry", gone="answering")
         terminal.type("/retry\r")
@@ -262,7 +277,7 @@ def test_a_message_typed_during_an_answer_waits_for_its_turn(
     slow = {"text": "Slow answer to the first. " * 3, "token_ms": 60}
     server.double.script({"queue": [slow], "default": {"text": "Quick answer to the second."}})
     with sit_down(environment) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("first question\r")
         terminal.wait_for("Slow answer")
         terminal.type("second question\r")
@@ -280,7 +295,7 @@ def test_what_another_device_says_is_seen_with_its_answer(
     server: Server, environment: dict[str, str]
 ) -> None:
     with sit_down(environment) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("/status\r")
         terminal.wait_for("newest")
         with Client(server.ws_url, server.process.admin_token) as other:
@@ -292,7 +307,7 @@ def test_what_another_device_says_is_seen_with_its_answer(
 def test_a_model_cannot_command_the_terminal(server: Server, environment: dict[str, str]) -> None:
     server.double.script({"default": {"text": "\x1b]0;owned\x07 and \x1b[2J cleared \u009b31m"}})
     with sit_down(environment) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("Attack\r")
         terminal.wait_for("cleared", gone="answering")
         assert not any(bad in terminal.raw for bad in ("\x1b]0", "\x1b[2J", "\u009b"))
@@ -304,7 +319,7 @@ def test_a_call_that_needs_a_yes_can_be_allowed(
     call = {"name": "send", "arguments": {"text": "allowed from the terminal"}}
     server.double.script({"queue": [{"tools": [call]}], "default": {"text": "Done then."}})
     with sit_down(environment) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("Write it down\r")
         terminal.wait_for("? send", "/allow", gone="answering")
         terminal.type("/allow\r")
@@ -327,7 +342,7 @@ def killed(fresh_server: ServerProcess) -> ServerProcess:
 def test_a_killed_server_is_waited_for_and_the_answer_taken_up(killed: ServerProcess) -> None:
     killed.double.script(SLOW)
     with sit_down(killed.environment()) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for("›", gone="Connecting")
         terminal.type("Count\r")
         terminal.wait_for("One two three.")
         killed.kill()
@@ -340,7 +355,8 @@ def test_a_killed_server_is_waited_for_and_the_answer_taken_up(killed: ServerPro
             "(interrupted", "› typed while it was away", gone="answering"
         )  # fmt: skip
         assert seen.count("› typed while it was away") == 1
-        assert "One two three." in seen
+        # What the server had noted of the answer is kept, which may be less than was seen.
+        assert "› Count\n\nOne" in seen
         terminal.type("\x04")
         assert terminal.wait_end() == 0
 

@@ -73,3 +73,20 @@ def test_wrong_usage_is_one_sentence_with_the_way_to_the_help(
     assert said in told.err
     assert "--help" in told.err
     assert told.out == ""
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    command = f"{sys.executable} -m mira --help | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, capture_output=True, timeout=60, check=False
+    )
+    assert done.stderr == b""
+
+
+def test_a_terminal_without_unicode_gets_question_marks() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mira", "--help"],
+        cwd=ROOT, env={"PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert b"Usage: mira COMMAND ?" in done.stdout

@@ -109,8 +109,8 @@ class Line:
         while True:
             pause = _PAUSES[min(failures, len(_PAUSES) - 1)] * self._ids.uniform(0.8, 1.2)
             try:
-                pause = max(pause, await self._once())
-                reason = "The connection broke."
+                reason, stay_away = await self._once()
+                pause = max(pause, stay_away)
             except Unavailable as error:
                 reason = error.detail
             if self._served:
@@ -137,8 +137,9 @@ class Line:
             raise Unavailable("There is no connection to the server now.")
         await self._write(frame)
 
-    async def _once(self) -> float:
-        """One connection, from its opening to its end; how long the server asks us to stay away.
+    async def _once(self) -> tuple[str, float]:
+        """One connection, from its opening to its end: why it ended, and how many seconds the
+        server asks us to stay away.
 
         Raises Unavailable when it cannot be opened.
         """
@@ -166,8 +167,8 @@ class Line:
         finally:
             self._socket = None
 
-    async def _listen(self, socket: ClientConnection) -> float:
-        stay_away = 0.0
+    async def _listen(self, socket: ClientConnection) -> tuple[str, float]:
+        reason, stay_away = "The connection broke.", 0.0
         try:
             while True:
                 item = decode(await socket.recv())
@@ -176,7 +177,9 @@ class Line:
                     self._socket = socket
                     await self._catch_up(item)
                 if isinstance(item, Shutdown):
-                    stay_away = item.reconnect_after
+                    reason, stay_away = "The server is stopping.", item.reconnect_after
+                elif isinstance(item, FrameError) and not self._served:
+                    reason = f"{item.detail} ({item.code})"
                 elif isinstance(item, FrameError) and item.code == TooLarge.code:
                     # It names no message, and the connection is closed for it: none is sent again.
                     for request_id in tuple(self._unaccepted):
@@ -186,7 +189,7 @@ class Line:
         except ConnectionClosed as closed:
             if closed.rcvd is not None and closed.rcvd.code == UNAUTHORIZED:
                 raise Unauthorized("The server does not let this administrator in.") from None
-            return stay_away
+            return reason, stay_away
 
     async def _catch_up(self, ready: Ready) -> None:
         """Ask for what was missed, then send what was never accepted."""

@@ -46,16 +46,16 @@ class Below:
             for row in rows[-room:]:
                 yield from row
                 yield Segment.line()
-        yield Text("\n").join(foot)
+        foot[-1].end = ""
+        yield from foot
 
     def _foot(self, width: int) -> Iterator[Text]:
-        # Each is one row: the room for the answer is counted by them.
         for text in self.activity:
-            yield Text(one_line(f"⚙ {text}", width - 2), style="cyan")
+            yield _row(f"⚙ {text}", "cyan")
         for text in self.waiting:
-            yield Text(one_line(f"waiting: {text}", width - 2), style="dim")
+            yield _row(f"waiting: {text}", "dim")
         if self.status:
-            yield Text(one_line(self.status, width - 2), style="dim")
+            yield _row(self.status, "dim")
         rows, at, index = self.editor.rows(width - len(_PROMPT))
         first = max(0, min(at - _EDITOR_ROWS + 1, len(rows) - _EDITOR_ROWS))
         for number, row in enumerate(rows[first : first + _EDITOR_ROWS], first):
@@ -138,6 +138,11 @@ class Screen:
         self.console.file.write(_PASTE_OFF)
         self.console.file.flush()
         termios.tcsetattr(self._terminal, termios.TCSADRAIN, mode)
+
+
+def _row(text: str, style: str) -> Text:
+    """One row, however long: the room for the answer is counted in rows."""
+    return Text(one_line(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
 def markdown(text: str) -> RenderableType:

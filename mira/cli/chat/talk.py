@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 import anyio
@@ -52,7 +52,7 @@ class Talk:
         """Until the person leaves; returns the exit code."""
         with self._screen.running():
             async with anyio.create_task_group() as tasks:
-                self._leaving = tasks.cancel_scope
+                self._tasks, self._leaving = tasks, tasks.cancel_scope
                 tasks.start_soon(self._keep_line)
                 tasks.start_soon(self._hear)
                 tasks.start_soon(self._type)
@@ -117,7 +117,7 @@ class Talk:
                 self._editor.set(refused)
             if isinstance(item, Accepted) and self._stop_next:
                 self._stop_next = False
-                await self._guarded(self.cancel())
+                await self._guarded(self.cancel)
             self._dirty.set()
 
     async def _type(self) -> None:
@@ -143,7 +143,8 @@ class Talk:
     async def _entered(self, entered: str) -> None:
         message = slash.message_of(entered)
         if message is None:
-            await self._guarded(slash.run(entered, self))
+            # Beside the typing, which does not wait for a server that does not answer.
+            self._tasks.start_soon(self._guarded, lambda: slash.run(entered, self))
         else:
             # Shown first: the answer may come while the message is still being sent.
             request_id = self._line.new_request()
@@ -168,18 +169,19 @@ class Talk:
         busy = running is not None or self._thread.unaccepted
         told = self._stop_next if running is None else running == self._stopping
         if busy and not told:
-            await self._guarded(self.cancel())
+            await self._guarded(self.cancel)
         elif not busy and self._editor.text:
             self._editor.clear()
         else:
             self.leave(INTERRUPTED)
 
-    async def _guarded(self, doing: Awaitable[None]) -> None:
+    async def _guarded(self, do: Callable[[], Awaitable[None]]) -> None:
         """Do it; a failure is told and ends nothing."""
         try:
-            await doing
+            await do()
         except MiraError as error:
             self._screen.say(f"✗ {error.detail} ({error.code})", "red")
+        self._dirty.set()
 
     async def _paint(self) -> None:
         while True:

@@ -60,6 +60,7 @@ class Thread:
         self._shown = ""
         self._lost = "Connecting…"
         self.questions: dict[UUID, PendingAction | AskConfirm] = {}
+        self._refresh()
 
     @property
     def running(self) -> UUID | None:
