@@ -50,7 +50,6 @@ def test_a_reply_that_ended_while_the_line_was_cut_is_whole(
     turn = chat.say("count while I am away")
     expect(turn.text).to_contain_text("word5 ")
     line.cut()
-    chat.page.wait_for_timeout(0)
     for _ in range(200):
         if stored(server, 1)[0]["role"] == "assistant":
             break
