@@ -30,7 +30,8 @@ NOT_MADE = "Not made: the turn was stopped before."
 class Transcript:
     """The rounds of one attempt: answers of the model, and the results of the calls in them.
 
-    Every call gets exactly one result, however the attempt ends.
+    Every call gets exactly one result, however the attempt ends. No two calls have the same id:
+    some servers number the calls of each answer anew, and would have one taken for another.
     """
 
     def __init__(self) -> None:
@@ -38,6 +39,7 @@ class Transcript:
         self._open: list[str] = []
         self._answers: dict[str, ToolResult] = {}
         self._unanswered: list[ToolUse] = []
+        self._call_ids: set[str] = set()
 
     @property
     def said(self) -> tuple[Said, ...]:
@@ -71,12 +73,21 @@ class Transcript:
     def answered(self, blocks: tuple[Block, ...]) -> tuple[ToolUse, ...]:
         """The model's answer is whole. Returns the calls in it."""
         self._open.clear()
-        blocks = tuple(_storable(blocks))
+        blocks = tuple(self._told_apart(block) for block in _storable(blocks))
         if blocks:
             self._said.append(Said(role=Role.ASSISTANT, blocks=blocks))
         calls = tuple(b for b in blocks if isinstance(b, ToolUse))
         self._unanswered = list(calls)
         return calls
+
+    def _told_apart(self, block: Block) -> Block:
+        if not isinstance(block, ToolUse):
+            return block
+        call_id, number = block.call_id, 2
+        while call_id in self._call_ids:
+            call_id, number = f"{block.call_id}-{number}", number + 1
+        self._call_ids.add(call_id)
+        return msgspec.structs.replace(block, call_id=call_id)
 
     def result(self, result: ToolResult) -> None:
         """What came of one call."""

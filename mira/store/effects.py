@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
-from mira.errors import Conflict, NotFound, StaleEpoch
+from mira.errors import Conflict, NotFound, StaleEpoch, ValidationFailed
 from mira.messages.tool import ToolCall, ToolOutcome
 from mira.messages.wire import PendingAction
 from mira.store.database import Tx
@@ -15,6 +18,15 @@ from mira.store.turns import Fence
 
 #: How long a pending action waits for the user's word.
 ACTION_LIFETIME = timedelta(hours=24)
+
+
+@contextmanager
+def _storable() -> Iterator[None]:
+    """JSON is more than the database can hold: numbers beyond all measure, depth without end."""
+    try:
+        yield
+    except (asyncpg.DataError, asyncpg.ProgramLimitExceededError):
+        raise ValidationFailed("These arguments cannot be stored.") from None
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,14 +50,18 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def start(tx: Tx, user_id: UUID, fence: Fence, call: ToolCall, at: datetime) -> None:
-    """Write down that the call is about to be made. Raises StaleEpoch; Conflict if it was made."""
+    """Write down that the call is about to be made.
+
+    Raises StaleEpoch; Conflict if it was made; ValidationFailed if it cannot be written down.
+    """
     if not await tx.value("select may_write($1, $2, $3)", user_id, fence.epoch, fence.generation):
         raise StaleEpoch("Another activation has taken over this conversation.")
-    new = await tx.execute(
-        "insert into effects (user_id, turn_id, call_id, tool, arguments, state, started_at) "
-        "values ($1, $2, $3, $4, $5::jsonb, 'started', $6) on conflict do nothing",
-        user_id, call.turn_id, call.call_id, call.name, call.arguments, at,
-    )  # fmt: skip
+    with _storable():
+        new = await tx.execute(
+            "insert into effects (user_id, turn_id, call_id, tool, arguments, state, started_at) "
+            "values ($1, $2, $3, $4, $5::jsonb, 'started', $6) on conflict do nothing",
+            user_id, call.turn_id, call.call_id, call.name, call.arguments, at,
+        )  # fmt: skip
     if not new:
         raise Conflict("This call was made before.")
 
@@ -82,14 +98,24 @@ async def has_asked(tx: Tx, user_id: UUID, turn_id: UUID) -> bool:
 async def propose(
     tx: Tx, user_id: UUID, action_id: UUID, call: ToolCall, at: datetime
 ) -> PendingAction:
-    """Store a call that waits for the user's word."""
+    """Store a call that waits for the user's word.
+
+    What an earlier attempt of the turn asked for under its id is over. Raises Conflict if that is
+    not so, ValidationFailed if the call cannot be written down.
+    """
     expires = at + ACTION_LIFETIME
-    await tx.execute(
-        "insert into pending_actions "
-        "(id, user_id, turn_id, call_id, tool, arguments, created_at, expires_at) "
-        "values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8)",
-        action_id, user_id, call.turn_id, call.call_id, call.name, call.arguments, at, expires,
-    )  # fmt: skip
+    with _storable():
+        new = await tx.execute(
+            "insert into pending_actions as a "
+            "(id, user_id, turn_id, call_id, tool, arguments, created_at, expires_at) "
+            "values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8) on conflict (turn_id, call_id) "
+            "do update set id = excluded.id, tool = excluded.tool, state = 'pending', "
+            "arguments = excluded.arguments, created_at = excluded.created_at, "
+            "expires_at = excluded.expires_at where a.state = 'expired'",
+            action_id, user_id, call.turn_id, call.call_id, call.name, call.arguments, at, expires,
+        )  # fmt: skip
+    if not new:
+        raise Conflict("The user was asked about this call before.")
     return PendingAction(
         action_id=action_id, tool=call.name, call=call.arguments, expires=expires.isoformat()
     )

@@ -3,6 +3,7 @@ stopped for good."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
@@ -17,7 +18,7 @@ from mira.actors.tool_run import ToolRun
 from mira.errors import DatabaseUnavailable, ProviderRejected, Unavailable, ValidationFailed
 from mira.ids import SystemIds
 from mira.llm.scripted import Answer, calls, says
-from mira.messages.content import Text, ToolUse
+from mira.messages.content import Text, ToolResult, ToolUse
 from mira.messages.stream import Completed, TurnError
 from mira.messages.tool import ToolCall
 from mira.messages.turn import SettleAction, TurnState
@@ -307,3 +308,61 @@ async def test_a_client_cannot_take_the_place_of_the_turn_that_answers_an_action
     async with running_core(database, says("Hello.")) as core:
         with pytest.raises(ValidationFailed):
             await core.conversations.accept(user.id, request_id="action:1", content="hello")
+
+
+async def test_calls_that_a_server_numbers_anew_in_each_answer_are_all_made(
+    database: Database, user: User, tmp_path: Path
+) -> None:
+    def note(text: str) -> ToolUse:
+        return ToolUse(call_id="call_0", name="note", arguments=json.dumps({"text": text}))
+
+    script = [calls(note("milk")), calls(note("bread"), note("salt")), says("Noted.")]
+    async with running_core(database, *script, tools=FileTools(tmp_path / "notes")) as core:
+        with anyio.fail_after(20):
+            assert isinstance(await core.ask(user.id, "note all this"), Completed)
+    assert (tmp_path / "notes").read_text() == "note: milk\nnote: bread\nnote: salt\n"
+    results = [
+        block.text
+        for message in core.model.requests[-1].messages
+        for block in message.blocks
+        if isinstance(block, ToolResult)
+    ]
+    assert results == ["note done: milk", "note done: bread", "note done: salt"]
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"text": ' + "[" * 5000 + "]" * 5000 + "}", '{"text": 1e300000}']
+)
+@pytest.mark.parametrize("tool", ["note", "send"])
+async def test_arguments_beyond_what_can_be_stored_are_the_models_error_and_not_ours(
+    database: Database, user: User, tmp_path: Path, tool: str, arguments: str
+) -> None:
+    use = ToolUse(call_id="c1", name=tool, arguments=arguments)
+    script = [calls(use), says("Never mind.")]
+    async with running_core(database, *script, tools=FileTools(tmp_path / "notes")) as core:
+        with anyio.fail_after(20):
+            ending = await core.ask(user.id, "note this")
+    assert isinstance(ending, Completed)
+    assert ending.reply == "Never mind."
+
+
+async def test_a_turn_that_is_tried_again_may_ask_again_under_the_same_id(
+    database: Database, user: User, tmp_path: Path
+) -> None:
+    def reached(stage: Stage, turn_id: UUID) -> None:
+        if stage is Stage.COMPOSED:
+            turn.append(turn_id)
+
+    turn: list[UUID] = []
+    asks = calls(_note(name="send"))
+    async with running_core(
+        database, asks, asks, reached=reached, tools=FileTools(tmp_path / "notes")
+    ) as core:
+        with anyio.fail_after(20):
+            assert isinstance(await core.ask(user.id, "send milk"), Completed)
+            async with database.user(user.id) as tx:
+                await tx.execute("update turns set state = 'cancelled'")
+            await core.conversations.retry(user.id, turn[0])
+            assert isinstance((await core.events(user.id, turn[0]))[-1], Completed)
+            standing = await core.conversations.standing(user.id)
+    assert [action.tool for action in standing.confirmations] == ["send"]
