@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from mira.errors import ProviderRejected
 from mira.llm.base import Effort, Request
 from mira.llm.text import sendable, sendable_json
 from mira.messages.content import (
@@ -187,13 +186,11 @@ def _block(block: Block, source: str) -> dict[str, Any] | None:
 
 def _object(raw: str) -> dict[str, Any]:
     try:
-        value = json.loads(raw or "{}")
-    except ValueError:
+        value = sendable_json(json.loads(raw or "{}"))
+    except (ValueError, RecursionError):
         value = None
-    if not isinstance(value, dict):
-        raise ProviderRejected("A stored tool call has arguments that are not a JSON object.")
-    cleaned: dict[str, Any] = sendable_json(value)
-    return cleaned
+    # One call in the past must not make every later request impossible.
+    return value if isinstance(value, dict) else {"unreadable": sendable(raw)}
 
 
 def _call_id(given: str) -> str:

@@ -13,6 +13,8 @@ from mira.messages.turn import Usage
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+#: Levels to which a tool's arguments may be nested.
+DEEPEST = 64
 #: Characters that count as one token where nobody has counted.
 CHARACTERS_PER_TOKEN = 4
 
@@ -37,7 +39,8 @@ def arguments(raw: str, provider: str) -> str:
     """JSON text of the object that a model gave as a tool's arguments.
 
     Nothing, `null` and blank stand for no arguments. An object that was encoded twice is
-    unpacked. Raises ProviderMalformed for anything else that is no JSON object.
+    unpacked. Raises ProviderMalformed for anything else that is no JSON object, or is nested so
+    deep that not every part of the house could read it again.
     """
     if not raw.strip():
         return "{}"
@@ -45,9 +48,11 @@ def arguments(raw: str, provider: str) -> str:
     for _ in range(2):
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
         if isinstance(value, dict):
+            if _deeper(value, DEEPEST):
+                break
             return text
         if value is None:
             return "{}"
@@ -57,6 +62,20 @@ def arguments(raw: str, provider: str) -> str:
     raise ProviderMalformed(
         "The arguments of a tool call are not a JSON object.", provider=provider
     )
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            inner
+            for outer in layer
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not layer:
+            return False
+    return True
 
 
 def estimated_tokens(text: str) -> int:
