@@ -79,8 +79,8 @@ async def _talk(settings: Settings, history: int) -> int:
         screen = Screen(console, Below(Editor()))
         clock = SystemClock()
         thread = Thread(screen, earlier, notes)
-        line = Line(lambda: need(settings), clock, SystemIds())
-        return await Talk(line, thread, screen, http, clock).run()
+        with Line(lambda: need(settings), clock, SystemIds()) as line:
+            return await Talk(line, thread, screen, http, clock).run()
 
 
 def _once(message: str, json: bool) -> int:
@@ -88,8 +88,8 @@ def _once(message: str, json: bool) -> int:
 
     async def put(settings: Settings) -> Answer | None:
         need(settings)
-        line = Line(lambda: need(settings), SystemClock(), SystemIds())
-        return await Once(line, audience).ask(message)
+        with Line(lambda: need(settings), SystemClock(), SystemIds()) as line:
+            return await Once(line, audience).ask(message)
 
     answer = ask(put)
     if answer is None:

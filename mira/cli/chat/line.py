@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from types import TracebackType
+from typing import Self, TypeAlias
 from uuid import UUID
 
 import anyio
@@ -70,7 +71,7 @@ def decode(raw: str | bytes) -> ServerFrame | AnyTurnEvent | None:
 
 
 class Line:
-    """A line to the conversation. `run` keeps it up; `items` gives what comes.
+    """A line to the conversation. `run` keeps it up; `items` gives what comes. A context manager.
 
     Every message that `say` was given is sent until the server has accepted it, under the same
     request id, so it becomes one turn whatever breaks. Of every turn that was running or waiting
@@ -91,6 +92,18 @@ class Line:
         self._open: dict[UUID, int] = {}
         self._send, self.items = anyio.create_memory_object_stream[Item](_AHEAD)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._send.close()
+        self.items.close()
+
     @property
     def connected(self) -> bool:
         return self._socket is not None
@@ -101,10 +114,6 @@ class Line:
         Raises Unauthorized when the server does not take us, and Unavailable when no connection
         came about for `give_up_after` seconds, if that is given.
         """
-        with self._send, self.items:
-            await self._keep_up(give_up_after)
-
-    async def _keep_up(self, give_up_after: float | None) -> None:
         failures, since = 0, self._clock.monotonic()
         while True:
             pause = _PAUSES[min(failures, len(_PAUSES) - 1)] * self._ids.uniform(0.8, 1.2)

@@ -121,10 +121,9 @@ class Once:
         self._answer: Answer | None = None
 
     async def ask(self, content: str) -> Answer | None:
-        """The answer; None if left by a second Ctrl-C.
+        """The answer, or why there is none; None if left by a second Ctrl-C.
 
-        Raises Unavailable without a connection for PATIENCE seconds; the refusal of the message
-        otherwise.
+        Raises Unavailable when there is no connection for PATIENCE seconds.
         """
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_line)
