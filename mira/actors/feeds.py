@@ -32,6 +32,8 @@ KEPT = 4096
 TEXT_EVERY = 1 / 30
 #: Seconds after its last event for which a feed without followers is kept.
 RETAINED = 300.0
+#: Seconds after its last event for which a feed with followers keeps what it has told.
+REMEMBERED = 60.0
 
 
 class Copies(Protocol):
@@ -110,12 +112,16 @@ class Feed:
         start = self._starts.get(turn_id, 0)
         return start > self._log.forgotten_seq or (start > 0 and turn_id == self.running)
 
-    def idle_for(self, seconds: float) -> bool:
-        return (
-            self.followers == 0
-            and self.running is None
-            and self._clock.monotonic() - self._touched > seconds
-        )
+    def quiet_for(self, seconds: float) -> bool:
+        """Whether no turn speaks, and nothing has happened for so long."""
+        return self.running is None and self._clock.monotonic() - self._touched > seconds
+
+    def forget(self) -> None:
+        """Keep nothing of what was told, so that a client that stays connected costs no more than
+        its place: turns that are over are read from their copies."""
+        self._log.forget()
+        self._starts.clear()
+        self._texts, self._text_of = [], None
 
     def follow(self, turn_id: UUID, after: int) -> AsyncGenerator[tuple[AnyTurnEvent, ...], None]:
         """The turn's events with a higher number than `after`, in batches, until it has ended."""
@@ -150,6 +156,9 @@ class Feed:
             if new := tuple(event for event in mine if event.seq > after):
                 yield new
             if mine and isinstance(mine[-1], CLOSING):
+                return
+            if reader.missed and not self.knows(turn_id):
+                # Its end was among what was forgotten.
                 return
 
     def all(self, source: str) -> AsyncGenerator[tuple[FeedItem, ...], None]:
@@ -233,11 +242,19 @@ class Feeds:
         return self._feeds.get(user_id)
 
     def sweep(self) -> int:
-        """Forget feeds that nobody follows and in which nothing has happened; return how many."""
-        idle = [user_id for user_id, feed in self._feeds.items() if feed.idle_for(RETAINED)]
-        for user_id in idle:
-            del self._feeds[user_id]
-        return len(idle)
+        """Drop feeds that nobody follows and in which nothing has happened; return how many.
+
+        Those that somebody follows forget what they have told.
+        """
+        quiet = [(u, feed) for u, feed in self._feeds.items() if feed.quiet_for(REMEMBERED)]
+        dropped = 0
+        for user_id, feed in quiet:
+            if feed.followers:
+                feed.forget()
+            elif feed.quiet_for(RETAINED):
+                del self._feeds[user_id]
+                dropped += 1
+        return dropped
 
 
 def _merge(one: Entry, two: Entry) -> Entry | None:

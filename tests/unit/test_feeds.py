@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mira.actors.copies import whole_attempt
-from mira.actors.feeds import KEPT, RETAINED, Feeds
+from mira.actors.feeds import KEPT, REMEMBERED, RETAINED, Feeds
 from mira.actors.voice import Voice
 from mira.clock import ManualClock
 from mira.messages.stream import AnyTurnEvent, Cancelled, Snapshot, TextAdded
@@ -106,6 +106,40 @@ async def test_a_turn_that_is_silent_for_long_is_heard_when_it_speaks(
         [event] = await anext(heard)
     await heard.aclose()
     assert isinstance(event, Cancelled)
+
+
+@pytest.mark.anyio
+async def test_a_client_that_stays_connected_costs_little_and_hears_what_comes_next(
+    feeds: Feeds, clock: ManualClock
+) -> None:
+    feed = feeds.of(USER)
+    feed.followers += 1
+    heard = feed.all("")
+    first = _voice(feeds, FIRST)
+    first.text("x" * 100_000)
+    first.cancelled("")
+    with anyio.fail_after(5):
+        assert len(await anext(heard)) == 2
+        clock.advance(REMEMBERED + 1)
+        assert feeds.sweep() == 0
+        assert not feed.knows(FIRST)
+        _voice(feeds, SECOND).text("next")
+        [event] = await anext(heard)
+    await heard.aclose()
+    assert isinstance(event, TextAdded)
+    assert (event.turn_id, event.text) == (SECOND, "next")
+
+
+@pytest.mark.anyio
+async def test_a_running_turn_is_never_forgotten(feeds: Feeds, clock: ManualClock) -> None:
+    feeds.of(USER).followers += 1
+    voice = _voice(feeds, FIRST)
+    voice.text("still here")
+    clock.advance(RETAINED + 1)
+    feeds.sweep()
+    following = feeds.of(USER).follow(FIRST, 0)
+    voice.cancelled("")
+    assert _shown(await _all(following)) == "still here"
 
 
 def _said(*words: str, attempt: int = 1) -> list[AnyTurnEvent]:

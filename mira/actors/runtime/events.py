@@ -66,6 +66,12 @@ class EventLog(Generic[E]):
             self._forgotten += surplus
         self._wake()
 
+    def forget(self) -> None:
+        """Forget all events; who has not read them yet has missed them."""
+        self._forgotten_seq = self._last_seq
+        self._forgotten += len(self._events)
+        self._events = []
+
     def close(self) -> None:
         """No event follows. Readers get what is left, and then the end. Idempotent."""
         self._closed = True
