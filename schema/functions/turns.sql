@@ -67,12 +67,13 @@ begin
   select w.id, w.version into outbox_id, outbox_version from wake_door(p_user, p_wake, p_at) w;
 end $$;
 
--- Write the one wake-up of a conversation's door, or make the one that stands newer.
+-- Write the one wake-up of a conversation's door, or make the one that stands newer. It is due
+-- whatever the clock shows: one that was set back must not keep a message waiting.
 create or replace function wake_door(
   p_user uuid, p_wake jsonb, p_at timestamptz, out id bigint, out version integer
 ) language sql as $$
   insert into outbox as o (user_id, kind, address, lane, key, payload, due_at, created_at)
-    values (p_user, 'continuum', p_user::text, 'turns', 'turns', p_wake, p_at, p_at)
+    values (p_user, 'continuum', p_user::text, 'turns', 'turns', p_wake, 'epoch', p_at)
   on conflict (kind, address, lane, key) where key is not null
     do update set version = o.version + 1, payload = excluded.payload, due_at = excluded.due_at,
                   attempts = 0, last_error = null

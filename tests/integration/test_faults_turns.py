@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from mira.actors.continuum import door_of
 from mira.actors.parts import Stage
 from mira.actors.taking_over import take_over
 from mira.actors.tool_run import ToolRun
+from mira.clock import SystemClock
 from mira.errors import DatabaseUnavailable, ProviderRejected, Unavailable, ValidationFailed
 from mira.ids import SystemIds
 from mira.llm.scripted import Answer, calls, says
@@ -366,3 +368,14 @@ async def test_a_turn_that_is_tried_again_may_ask_again_under_the_same_id(
             assert isinstance((await core.events(user.id, turn[0]))[-1], Completed)
             standing = await core.conversations.standing(user.id)
     assert [action.tool for action in standing.confirmations] == ["send"]
+
+
+async def test_a_clock_that_is_set_back_keeps_no_accepted_message_waiting(
+    database: Database, user: User
+) -> None:
+    tomorrow = SystemClock().now() + timedelta(days=1)
+    accepted = await accept(database, user, "hello", at=tomorrow)
+    async with running_core(database, says("Hello.")) as core:
+        with anyio.fail_after(20):
+            events = await core.events(user.id, accepted.turn_id)
+    assert isinstance(events[-1], Completed)
