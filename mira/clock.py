@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -28,6 +30,14 @@ class Clock(Protocol):
         ...
 
 
+class AlarmClock(Clock, Protocol):
+    """A clock that also calls back: where a task that sleeps would cost too much."""
+
+    def later(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        """Call `act` in `seconds`, from the event loop; return what prevents that."""
+        ...
+
+
 class SystemClock:
     """The machine's clocks."""
 
@@ -40,18 +50,22 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(seconds)
 
+    def later(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        """As AlarmClock.later; on asyncio alone."""
+        return asyncio.get_running_loop().call_later(max(0.0, seconds), act).cancel
+
 
 class ManualClock:
     """A clock that stands still until it is told to move.
 
-    `sleep` waits until `advance` has moved the clock far enough. Waiters are woken in
+    `sleep` and `later` wait until `advance` has moved the clock far enough. Waiters are woken in
     order of their due time.
     """
 
     def __init__(self, start: datetime | None = None) -> None:
         self._now = start or datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
         self._monotonic = 1000.0
-        self._sleepers: list[tuple[float, int, anyio.Event]] = []
+        self._sleepers: list[tuple[float, int, Callable[[], object]]] = []
         self._order = 0
 
     def now(self) -> datetime:
@@ -68,23 +82,33 @@ class ManualClock:
         self._monotonic += seconds
         due = [s for s in self._sleepers if s[0] <= self._monotonic]
         self._sleepers = [s for s in self._sleepers if s[0] > self._monotonic]
-        for _, _, event in sorted(due, key=lambda s: s[:2]):
-            event.set()
+        for _, _, wake in sorted(due, key=lambda s: s[:2]):
+            wake()
 
     @property
     def sleeping(self) -> int:
-        """How many are asleep now."""
+        """How many are asleep now, alarms among them."""
         return len(self._sleepers)
 
     async def sleep(self, seconds: float) -> None:
         await anyio.lowlevel.checkpoint()
         if seconds <= 0:
             return
-        self._order += 1
-        entry = (self._monotonic + seconds, self._order, anyio.Event())
-        self._sleepers.append(entry)
+        event = anyio.Event()
+        wake_not = self.later(seconds, event.set)
         try:
-            await entry[2].wait()
+            await event.wait()
         finally:
+            wake_not()
+
+    def later(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        """As AlarmClock.later; `act` is called by `advance`."""
+        self._order += 1
+        entry = (self._monotonic + seconds, self._order, act)
+        self._sleepers.append(entry)
+
+        def prevent() -> None:
             if entry in self._sleepers:
                 self._sleepers.remove(entry)
+
+        return prevent

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import anyio
 from pydantic import SecretStr
 
-from mira.clock import Clock, SystemClock
+from mira.clock import AlarmClock, SystemClock
 from mira.errors import StartupRefused
 from mira.ids import Ids, SystemIds
 from mira.secrets import Secrets, open_secrets
@@ -33,7 +33,7 @@ class Resources:
     """Open resources. `engine` is how the engine's role reaches the database."""
 
     settings: Settings
-    clock: Clock
+    clock: AlarmClock
     ids: Ids
     secrets: Secrets
     database: Database
@@ -45,7 +45,7 @@ class Resources:
 
 @asynccontextmanager
 async def open_resources(
-    settings: Settings, clock: Clock | None = None, ids: Ids | None = None
+    settings: Settings, clock: AlarmClock | None = None, ids: Ids | None = None
 ) -> AsyncIterator[Resources]:
     """Start what is ours, connect to what is not, bring the schema up to date, prove isolation.
 
@@ -85,7 +85,11 @@ async def open_resources(
 
 
 async def _ways(
-    settings: Settings, secrets: Secrets, postgres: EmbeddedPostgres | None, clock: Clock, ids: Ids
+    settings: Settings,
+    secrets: Secrets,
+    postgres: EmbeddedPostgres | None,
+    clock: AlarmClock,
+    ids: Ids,
 ) -> tuple[Connect, Connect]:
     """How app and engine reach the database, which has the program's schema then."""
     if postgres is not None:

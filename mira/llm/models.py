@@ -16,7 +16,7 @@ import httpx2
 import msgspec
 from pydantic import SecretStr
 
-from mira.clock import Clock
+from mira.clock import AlarmClock
 from mira.errors import MiraError, StartupRefused
 from mira.ids import Ids
 from mira.llm import anthropic, local, openai
@@ -98,7 +98,7 @@ class Models:
         self,
         settings: Settings,
         secret: SecretSource,
-        clock: Clock,
+        clock: AlarmClock,
         ids: Ids,
         *,
         policy: Policy | None = None,
@@ -246,7 +246,7 @@ _LOCAL = f"{local.PROVIDER}:{local.MODEL}"
 async def build(
     settings: Settings,
     secret: SecretSource,
-    clock: Clock,
+    clock: AlarmClock,
     ids: Ids,
     *,
     policy: Policy | None = None,

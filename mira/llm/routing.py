@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-import anyio
-
-from mira.clock import Clock
+from mira.clock import AlarmClock
 from mira.ids import Ids
 from mira.llm.base import CallRecord, Provider, Request, StreamItem
 from mira.llm.health import Health
@@ -48,7 +46,7 @@ class Routing:
     def __init__(
         self,
         chain: Sequence[Provider],
-        clock: Clock,
+        clock: AlarmClock,
         ids: Ids,
         *,
         health: Health | None = None,
@@ -83,29 +81,21 @@ class Routing:
 
         Must be entered and left by the same task.
         """
-        policy = self._policy
-        watch = Watch(self._clock, min(policy.first_token, policy.stall, policy.probe))
+        watch = Watch(self._clock)
         run = Run(
             self.chain,
             request,
-            policy=policy,
+            policy=self._policy,
             health=self._health,
             clock=self._clock,
             ids=self._ids,
             watch=watch,
         )
         items = run.items()
-        failure: Exception | None = None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch.run)
-            try:
-                yield Routed(items, run.calls)
-            except Exception as error:
-                failure = error  # raised below: the task group would wrap it
-            finally:
-                # No scope around it, since a guard (see Watch) is open inside; a provider closes
-                # its stream shielded and in bounded time.
-                await items.aclose()
-                tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+        try:
+            yield Routed(items, run.calls)
+        finally:
+            # No scope around it, since a guard (see Watch) may be open inside; a provider closes
+            # its stream shielded and in bounded time.
+            await items.aclose()
+            watch.close()

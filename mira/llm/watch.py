@@ -1,19 +1,19 @@
 """A deadline for the next sign of work of a model, kept by the Clock port.
 
 A cancel scope's own deadline runs on the event loop's time, which a test cannot move; and the
-pings of a provider keep every socket time-out quiet. So one task per stream watches.
+pings of a provider keep every socket time-out quiet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import TypeVar
 
 import anyio
 
-from mira.clock import Clock
+from mira.clock import AlarmClock
 
 T = TypeVar("T")
 
@@ -27,16 +27,16 @@ class Watch:
 
     `wait` is for one awaitable. Where hundreds follow one another, `guard` once and `until` before
     each cost a tenth of that.
-
-    `step` is the shortest time allowed to any wait, in seconds: the watcher looks up at least
-    that often, and so never sleeps past a deadline that was set while it slept.
     """
 
-    def __init__(self, clock: Clock, step: float) -> None:
+    def __init__(self, clock: AlarmClock) -> None:
         self._clock = clock
-        self._step = step
         self._due = inf
         self._scope: anyio.CancelScope | None = None
+        #: The one alarm: when it rings, and what stops it. It is left as it is when the deadline
+        #: moves on, and looks for itself when it rings.
+        self._planned = inf
+        self._stop: Callable[[], None] | None = None
 
     async def wait(self, awaitable: Awaitable[T], due: float) -> T:
         """Await it. Raises Stalled, having cancelled it, if `due` on the clock passes first."""
@@ -64,6 +64,9 @@ class Watch:
     def until(self, due: float) -> None:
         """What is awaited from now on may take until then."""
         self._due = due
+        if due < self._planned:
+            self.close()
+            self._plan(due)
 
     def rest(self) -> None:
         """The wait is over. Raises Stalled if it was cut short in the moment of its end."""
@@ -71,10 +74,20 @@ class Watch:
         if self._scope is not None and self._scope.cancel_called:
             raise Stalled
 
-    async def run(self) -> None:
-        """Watch until cancelled."""
-        while True:
-            left = self._due - self._clock.monotonic()
-            if left <= 0 and self._scope is not None:
-                self._scope.cancel()
-            await self._clock.sleep(min(self._step, left) if left > 0 else self._step)
+    def close(self) -> None:
+        """Stop the alarm. Idempotent."""
+        if self._stop is not None:
+            self._stop()
+        self._stop, self._planned = None, inf
+
+    def _plan(self, due: float) -> None:
+        self._planned = due
+        self._stop = self._clock.later(due - self._clock.monotonic(), self._ring)
+
+    def _ring(self) -> None:
+        self._stop, self._planned = None, inf
+        if self._due > self._clock.monotonic():
+            if self._due < inf:
+                self._plan(self._due)
+        elif self._scope is not None:
+            self._scope.cancel()
