@@ -24,6 +24,9 @@ log = logger("tools")
 
 #: Seconds for writing down what came of an effect.
 WRITING_TIMEOUT = 5.0
+#: Seconds that a call may take.
+CALL_TIMEOUT = 120.0
+TOO_LONG = "It took too long and was given up; whether it has done anything is not known."
 #: What the model is told when a call waits for the user.
 WAITING = "Waiting for the user, who has been asked whether this may be done."
 
@@ -117,7 +120,7 @@ class ToolRounds:
             return ToolOutcome(text=WAITING, pending=True)
         if not tool.effect:
             self.begun.add(call.call_id)
-            outcome = await self._run.call(call)
+            outcome = await attempt(self._run, call)
             self.begun.discard(call.call_id)
             return outcome
         return await self.effect(call)
@@ -167,11 +170,16 @@ class ToolRounds:
 
 
 async def attempt(run: ToolRun, call: ToolCall) -> ToolOutcome:
-    """Make a call; what a tool refuses with is an outcome too."""
+    """Make a call; what a tool refuses with is an outcome too, and so is taking too long.
+
+    The time is bounded since a call stands in the way of everything else in its conversation.
+    """
     try:
-        return await run.call(call)
+        with anyio.move_on_after(CALL_TIMEOUT):
+            return await run.call(call)
     except MiraError as error:
         return ToolOutcome(text=error.detail, is_error=True)
+    return ToolOutcome(text=TOO_LONG, is_error=True)
 
 
 async def written_down(parts: Parts, user_id: UUID, call: ToolCall, outcome: ToolOutcome) -> None:

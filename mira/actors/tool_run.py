@@ -20,7 +20,10 @@ class ToolRun(Protocol):
         ...
 
     async def call(self, call: ToolCall) -> ToolOutcome:
-        """Make one call. A failure is an outcome; only what is a bug raises."""
+        """Make one call. A failure is an outcome; only what is a bug raises.
+
+        It is cancelled when it takes too long, or its turn is stopped.
+        """
         ...
 
 

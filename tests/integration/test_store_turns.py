@@ -240,9 +240,7 @@ async def test_an_older_server_can_neither_accept_nor_write(database: Database, 
         await activate(database, user)
 
 
-async def test_the_wake_up_is_done_only_when_no_turn_waits(
-    database: Database, user: User
-) -> None:
+async def test_the_wake_up_is_done_only_when_no_turn_waits(database: Database, user: User) -> None:
     first = await accept(database, user, "a")
     fence = await activate(database, user)
     taken = await take(database, user, fence)
