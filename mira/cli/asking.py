@@ -8,17 +8,21 @@ from typing import TypeVar
 import anyio
 
 from mira.settings import Settings, load
-from mira.telemetry import configure
 
 T = TypeVar("T")
 
 
 def ask(question: Callable[[Settings], Awaitable[T]]) -> T:
-    """Read the settings, quieten the log, run `question` to its end.
+    """Read the settings and run `question` to its end."""
+    return anyio.run(question, load())
 
-    On the command line errors are told in sentences; the log is for whoever asked for it with
+
+def quieten(settings: Settings) -> None:
+    """Set up the log for parts of the house that are used without a server.
+
+    On the command line errors are told in sentences; the log is for whoever asks for it with
     MIRA_LOG_LEVEL=debug.
     """
-    settings = load()
+    from mira.telemetry import configure
+
     configure("debug" if settings.log_level == "debug" else "error")
-    return anyio.run(question, settings)

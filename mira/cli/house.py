@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 from uuid import UUID
 
+from mira.cli.asking import quieten
 from mira.cli.http import Http
 from mira.cli.output import note
 from mira.cli.place import find
@@ -58,6 +59,7 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
         async with Http(server) as http:
             yield Served(http)
         return
+    quieten(settings)
     note("No server is running; starting the database for this command…")
     from mira.cli.house_local import open_local
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from cyclopts import App, Parameter
 
-from mira.cli.asking import ask
+from mira.cli.asking import ask, quieten
 from mira.cli.http import Http
 from mira.cli.output import Json, print_json
 from mira.cli.place import find
@@ -125,6 +125,7 @@ async def _store(settings: Settings) -> AsyncIterator[Store]:
         async with Http(server) as http:
             yield ServedStore(http)
         return
+    quieten(settings)
     # Needs no database and no lock: the store is made for several processes.
     from mira.clock import SystemClock
     from mira.secrets import open_secrets
