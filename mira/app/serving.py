@@ -29,6 +29,7 @@ from mira.actors.runtime.system import ActorSystem, EngineSettings
 from mira.actors.tool_run import NoTools, Tools
 from mira.actors.wiring import kinds, routes
 from mira.app import banner
+from mira.app.live_secrets import LiveSecrets
 from mira.app.observing import LoggingObserver, numbers
 from mira.app.resources import Resources, open_resources, refuse_if_public
 from mira.errors import MiraError, StartupRefused, Unavailable
@@ -167,7 +168,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
             conversations=conversations,
             database=database,
             cache=resources.cache,
-            secrets=resources.secrets,
+            secrets=LiveSecrets(resources.secrets, models),
             clock=clock,
             ids=resources.ids,
             settings=settings,

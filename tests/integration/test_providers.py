@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.conftest import Place
@@ -98,3 +99,28 @@ def test_when_the_first_provider_is_away_the_second_answers_and_the_client_is_to
     assert "hello" not in log
     assert "I stand in." not in log
     assert "sk-not-a-real-key" not in log
+
+
+def test_a_key_that_is_set_while_the_server_runs_counts_at_once(
+    fresh_server: ServerProcess, person: Person
+) -> None:
+    fresh_server.start(
+        MIRA_MODEL="", ANTHROPIC_API_KEY="", ANTHROPIC_BASE_URL="",
+        OPENAI_BASE_URL=fresh_server.double.url,
+    )  # fmt: skip
+    with httpx2.Client(
+        base_url=fresh_server.url,
+        headers={"Authorization": f"Bearer {fresh_server.admin_token}"}, timeout=30,
+    ) as http:  # fmt: skip
+
+        def answering() -> str:
+            models = http.get("/v1/status").json()["models"]
+            return next(str(m["model"]) for m in models if m["purpose"] == "conversation")
+
+        assert answering().startswith("openai:")
+        put = http.put("/v1/secrets/anthropic_api_key", json={"value": "sk-not-a-real-key"})
+        assert put.status_code < 300, put.text
+        assert answering().startswith("anthropic:")
+        assert http.delete("/v1/secrets/anthropic_api_key").status_code < 300
+        assert answering().startswith("openai:")
+    assert "sk-not-a-real-key" not in fresh_server.output()
