@@ -20,6 +20,8 @@ class Templates:
             autoescape=False,
             trim_blocks=True,
             lstrip_blocks=True,
+            # Templates change with the program: nothing to look for on disk in every turn.
+            auto_reload=False,
         )
 
     def render(self, name: str, **values: object) -> str:

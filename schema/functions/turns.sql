@@ -175,12 +175,14 @@ returns void language sql as $$
 $$;
 
 -- The handlers of a closing event are through. If no other turn waits, the wake-up that brought
--- the door here is done; returns whether it is.
+-- the door here is done; returns whether it is. This transaction alone need not be on disk when it
+-- returns: what a crash of the machine undoes is done again by the next activation.
 create or replace function settle_turn(
   p_user uuid, p_turn uuid, p_at timestamptz, p_outbox bigint
 ) returns boolean language plpgsql as $$
 declare v_version integer;
 begin
+  perform set_config('synchronous_commit', 'off', true);
   -- A turn that is put back in line meanwhile has this before it once more.
   update turns t set settled_at = p_at
     where t.id = p_turn and t.user_id = p_user and t.settled_at is null
