@@ -193,7 +193,9 @@ class TurnRun:
                         self._transcript.add(text)
                         self.voice.text(text)
                         self.mark("first_text_ms")
-                        self._first_event()
+                        if self._first_event():
+                            # Followers are told before the rest of what came with it is read.
+                            await anyio.lowlevel.checkpoint()
                 case ThinkingDelta(text=text):
                     if text := storable(text):
                         spoken = True
@@ -216,10 +218,13 @@ class TurnRun:
                     return item
         raise ProviderMalformed("The model's answer has no end.")
 
-    def _first_event(self) -> None:
-        if not self._checkpoints.begun:
-            self._checkpoints.begin()
-            self._parts.reached(Stage.FIRST_EVENT, self.turn_id)
+    def _first_event(self) -> bool:
+        """Note an event; whether it was the first."""
+        if self._checkpoints.begun:
+            return False
+        self._checkpoints.begin()
+        self._parts.reached(Stage.FIRST_EVENT, self.turn_id)
+        return True
 
     def _tell(self, item: Retrying | Switched) -> None:
         match item:

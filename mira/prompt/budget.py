@@ -13,7 +13,8 @@ _PER_MESSAGE = 6
 
 def estimate(text: str) -> int:
     """About how many tokens `text` costs. Text outside ASCII counts for more."""
-    ascii_count = sum(1 for c in text if c < "\x80") if not text.isascii() else len(text)
+    # Counted by the codec: a long history is estimated in every turn.
+    ascii_count = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
     return int(ascii_count / _CHARACTERS + (len(text) - ascii_count) * 0.8) + 1
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import lru_cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -24,6 +26,12 @@ class Templates:
             auto_reload=False,
         )
 
-    def render(self, name: str, **values: object) -> str:
+        # Most of what is rendered in a turn is what was rendered in the last.
+        self._rendered = lru_cache(maxsize=256)(self._render)
+
+    def render(self, name: str, **values: Hashable) -> str:
         """The text of template `name` (without suffix), without white space around it."""
+        return self._rendered(name, tuple(values.items()))
+
+    def _render(self, name: str, values: tuple[tuple[str, Hashable], ...]) -> str:
         return self._environment.get_template(f"{name}.md.j2").render(values).strip()
