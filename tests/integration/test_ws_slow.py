@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from urllib.parse import urlsplit
 
 from tests.conftest import Server
@@ -40,6 +41,11 @@ def test_a_client_that_does_not_read_slows_nobody_and_is_let_go_with_a_hint(
         assert told[-1]["type"] == "complete"
         assert spoken(told) == told[-1]["reply"]
         assert client.ask("next", "r2") == "next"
+        # It reads only when the server has given it up.
+        until = time.monotonic() + 30
+        while "slow_client_dropped" not in strict.process.output():
+            assert time.monotonic() < until, "the deaf client is not let go"
+            time.sleep(0.05)
         rest = bytearray()
         while chunk := deaf.recv(1 << 20):
             rest += chunk
