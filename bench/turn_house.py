@@ -201,12 +201,13 @@ class House:
     def pace(self, streams: int, seconds: float, tokens_per_s: float) -> Row:
         """Many streams at a steady pace: the lag of their text, and whether all of it came."""
         people = self.server.people(streams)
-        tokens, each = max(1, round(seconds * tokens_per_s)), 1000 / tokens_per_s
+        ramp = max(1.0, streams / 40)
+        tokens, each = max(1, round((ramp + seconds) * tokens_per_s)), 1000 / tokens_per_s
         self.double.script(default={"tokens": tokens, "token_ms": each})
         self.double.stamps()
-        before = self.server.cpu()
-        followed = uvloop.run(turn_pace.follow(self.server.url, people, seconds))
-        after = self.server.cpu()
+        before = self.server.cpu()["server"]
+        followed = uvloop.run(turn_pace.follow(self.server.url, people, ramp, seconds))
+        spent = self.server.cpu()["server"] - before
         stamps = self.double.stamps()
         whole = [s for s in followed if s.outcome == "complete"]
         late = [(s.ended - stamps[s.marker]["done"]) * 1000 for s in whole]
@@ -215,11 +216,11 @@ class House:
             streams, "pace.lag", turn_pace.lags(whole, stamps, tokens, each),
             len(followed) - len(whole), tokens_per_s=tokens_per_s, seconds=seconds,
             frames_per_s_and_client=round(
-                sum(len(s.frames) for s in whole) / max(1, len(whole)) / seconds, 1
+                sum(len(s.frames) for s in whole) / max(1, len(whole)) / (ramp + seconds), 1
             ),
             ended_after_provider_p99_ms=round(quantile(late, 0.99), 1) if late else None,
             provider_took_s=round(middle(written), 2) if written else None,
-            cpu_cores=round((after["server"] - before["server"]) / seconds, 2),
+            cpu_us_per_token=round(spent * 1e6 / streams / tokens, 1),
         )  # fmt: skip
 
     def starts(self, times: int) -> Row:

@@ -2,7 +2,8 @@
 
 The double writes word n of a stream at a time that is known: its first byte, and n intervals
 later. A text frame's lag is how long after its last word was written it was read. It holds the
-pause that merges words into at most thirty frames a second.
+pause that merges words into at most thirty frames a second. The streams begin one after another
+over some seconds; what is measured is the time in which all of them run.
 """
 
 from __future__ import annotations
@@ -79,15 +80,16 @@ class _Follower:
             self.over.set_result(None)
 
 
-async def follow(url: str, people: list[str], seconds: float) -> list[Stream]:
-    """One turn of each of these users, all begun at once and followed to the end."""
+async def follow(url: str, people: list[str], ramp: float, seconds: float) -> list[Stream]:
+    """One turn of each of these users, begun within `ramp` seconds and followed to the end."""
     followers = [_Follower(Stream(f"pace-{n}")) for n in range(len(people))]
     pairs = list(zip(followers, people, strict=True))
     for start in range(0, len(pairs), _AT_ONCE):
         await asyncio.gather(*(f.connect(url, key) for f, key in pairs[start : start + _AT_ONCE]))
-    for follower in followers:
-        follower.begin()
-    await asyncio.wait([f.over for f in followers], timeout=seconds + _BEYOND)
+    loop = asyncio.get_running_loop()
+    for number, follower in enumerate(followers):
+        loop.call_later(ramp * number / len(followers), follower.begin)
+    await asyncio.wait([f.over for f in followers], timeout=ramp + seconds + _BEYOND)
     for follower in followers:
         follower.socket.close()
     return [follower.stream for follower in followers]
@@ -96,14 +98,19 @@ async def follow(url: str, people: list[str], seconds: float) -> list[Stream]:
 def lags(
     streams: Sequence[Stream], stamps: Mapping[str, Mapping[str, Any]], tokens: int, token_ms: float
 ) -> list[float]:
-    """The lag of every text frame in milliseconds."""
+    """The lag of every text frame in milliseconds, while all streams run."""
     at_character = {}
     total = 0
     for number, piece in enumerate(pieces(made_up(tokens))):
         total += len(piece)
         at_character[total] = number * token_ms / 1000
-    found = []
-    for stream in streams:
-        first = float(stamps[stream.marker]["first_byte"])
-        found += [(at - first - at_character[n]) * 1000 for n, at in stream.frames]
-    return found
+    firsts = [float(stamps[stream.marker]["first_byte"]) for stream in streams]
+    if not firsts:
+        return []
+    begin, end = max(firsts), min(firsts) + tokens * token_ms / 1000
+    return [
+        (at - first - at_character[n]) * 1000
+        for stream, first in zip(streams, firsts, strict=True)
+        for n, at in stream.frames
+        if begin <= at <= end
+    ]
