@@ -21,6 +21,7 @@ from mira.llm.base import (
     Finished,
     Request,
     Retrying,
+    StopReason,
     Switched,
     SystemBlock,
     TextDelta,
@@ -38,6 +39,7 @@ from mira.store.turns import Closing, Fence, NewCall, TakenTurn
 
 #: Rounds of tool calls in one turn; after them the model must answer without.
 MAX_ROUNDS = 20
+CUT = "The answer reached the longest length that is allowed, and ends here."
 OUR_FAULT = "Something went wrong on our side; the log says what."
 
 
@@ -215,6 +217,8 @@ class TurnRun:
                 case Finished():
                     self._usage += item.usage
                     self._answered_by = (item.provider, item.model)
+                    if item.stop is StopReason.MAX_TOKENS:
+                        self.voice.notice("cut", CUT)
                     return item
         raise ProviderMalformed("The model's answer has no end.")
 

@@ -222,7 +222,9 @@ def _print(report: Report) -> None:
     for fault in report.faults:
         print(f"✗ {fault.part}: {one_line(fault.what, 1000)}\n  {fault.remedy}")
     if report.ok:
-        print("✓ Everything works.")
+        print(
+            "✓ Nothing is wrong with what was looked at. (Models are asked only when they answer.)"
+        )
 
 
 def _size(count: int) -> str:

@@ -117,7 +117,7 @@ class LocalProvider:
 
 
 def fit(request: Request, room: int) -> tuple[Request, list[str]]:
-    """The request as far as it fits into `room` tokens, and what was left out.
+    """The request as far as it fits into `room` tokens, and what a user may miss of it.
 
     Messages go oldest first. The newest message of the user stays, if need be shortened to its
     end.
@@ -125,12 +125,10 @@ def fit(request: Request, room: int) -> tuple[Request, list[str]]:
     dropped: list[str] = []
     if request.tools:
         dropped.append("tools")
-    if request.effort is not None:
-        dropped.append("effort")
     system = "\n\n".join(block.text for block in request.system if block.text.strip())
     if _size(system) > min(_SYSTEM_TOKENS, room / 2):
         system = SYSTEM
-        dropped.append("system prompt")
+        dropped.append("most of the system prompt")
     left: float = room - _size(system)
     kept: list[Said] = []
     spoken = [m for m in request.messages if _words(m)]

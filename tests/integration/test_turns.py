@@ -370,6 +370,15 @@ def test_a_blank_answer_is_an_error_and_not_an_empty_reply(server: Server) -> No
     assert [m["role"] for m in _history(server)] == ["user"]
 
 
+def test_an_answer_that_was_cut_at_the_longest_length_says_so(server: Server) -> None:
+    server.double.script({"default": {"text": "This is only the", "stop": "max_tokens"}})
+    with Client(server.ws_url, server.key) as client:
+        client.say("go on", "r")
+        frames = client.until(*CLOSING)
+    assert frames[-1]["reply"] == "This is only the"
+    assert [f["kind"] for f in frames if f["type"] == "notice"] == ["cut"]
+
+
 def test_what_a_model_says_that_no_database_can_hold_is_replaced_and_the_rest_kept(
     server: Server,
 ) -> None:

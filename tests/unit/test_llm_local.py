@@ -67,7 +67,7 @@ def test_text_that_costs_more_tokens_is_cut_shorter(sign: str) -> None:
 def test_a_long_system_prompt_is_replaced_by_a_short_one() -> None:
     fitted, dropped = fit(request(said(Role.USER, "Hi."), system="rule " * 900), ROOM)
     assert fitted.system == (SystemBlock(text=SYSTEM),)
-    assert dropped == ["system prompt"]
+    assert dropped == ["most of the system prompt"]
 
 
 def test_what_it_cannot_do_is_left_out_and_said() -> None:
@@ -82,7 +82,7 @@ def test_what_it_cannot_do_is_left_out_and_said() -> None:
         max_output_tokens=8192,
     )
     fitted, dropped = fit(asked, ROOM)
-    assert dropped == ["tools", "effort", "tool results"]
+    assert dropped == ["tools", "tool results"]
     assert (fitted.tools, fitted.effort, fitted.thinking) == ((), None, False)
     assert fitted.max_output_tokens <= 512
     assert texts(fitted) == ["Weather?"]

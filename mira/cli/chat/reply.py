@@ -76,7 +76,7 @@ class Reply:
 def words_of(notice: Notice) -> str:
     """A notice as a sentence for people."""
     if notice.kind == "dropped":
-        return f"This model does not support {notice.detail}; it was left out."
+        return f"Left out for this model: {notice.detail}."
     return notice.detail or notice.kind.replace("_", " ")
 
 

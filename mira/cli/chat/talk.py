@@ -98,6 +98,8 @@ class Talk:
         if newest is None:
             self.say("Nothing was said yet.")
         else:
+            # Its new attempt was not told to stop.
+            self._stopping = None
             await self._line.order(Retry(turn_id=newest))
 
     async def decide(self, allow: bool) -> None:

@@ -58,6 +58,8 @@ class Thread:
         #: What of which answer stands in the thread.
         self._showing: UUID | None = None
         self._shown = ""
+        #: The turn that was told to stop; None if it was not accepted yet.
+        self._told_to_stop: UUID | None = None
         self._lost = "Connecting…"
         self.questions: dict[UUID, PendingAction | AskConfirm] = {}
         self._refresh()
@@ -112,6 +114,7 @@ class Thread:
 
     def stopping(self) -> None:
         """The running turn was told to stop."""
+        self._told_to_stop = self.running
         self._below.status = "stopping… (Ctrl-C again leaves)"
 
     def _ready(self, ready: Ready) -> None:
@@ -214,5 +217,5 @@ class Thread:
             self._below.status = self._lost
         elif running is None and not self._sent:
             self._below.status = ""
-        elif not self._below.status.startswith("stopping"):
+        elif not self._below.status.startswith("stopping") or self._told_to_stop != self.running:
             self._below.status = "answering… (Ctrl-C stops it)"

@@ -166,7 +166,7 @@ export class TurnView {
 function noticeLine({ kind, detail }) {
   const words =
     kind === "dropped"
-      ? `This model does not support ${detail}; it was left out.`
+      ? `Left out for this model: ${detail}.`
       : detail || kind.replace(/_/g, " ");
   return h("p.notice", { "data-kind": kind }, icon("info"), h("span", { dir: "auto" }, words));
 }
