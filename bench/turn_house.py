@@ -225,6 +225,9 @@ class House:
 
     def starts(self, times: int) -> Row:
         """Seconds from starting the process to its first answer; the database exists already."""
+        if self._floor is not None:
+            self._floor.close()
+            self._floor = None
         took = []
         for _ in range(times):
             self.server.stop()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import msgspec
@@ -98,7 +99,8 @@ async def follow(url: str, people: list[str], ramp: float, seconds: float) -> li
 def lags(
     streams: Sequence[Stream], stamps: Mapping[str, Mapping[str, Any]], tokens: int, token_ms: float
 ) -> list[float]:
-    """The lag of every text frame in milliseconds, while all streams run."""
+    """The lag of every text frame in milliseconds, while all streams run; of all frames where the
+    server was so late that there was no such time."""
     at_character = {}
     total = 0
     for number, piece in enumerate(pieces(made_up(tokens))):
@@ -108,6 +110,8 @@ def lags(
     if not firsts:
         return []
     begin, end = max(firsts), min(firsts) + tokens * token_ms / 1000
+    if begin >= end:
+        begin, end = min(firsts), inf
     return [
         (at - first - at_character[n]) * 1000
         for stream, first in zip(streams, firsts, strict=True)
