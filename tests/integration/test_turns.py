@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from itertools import pairwise
@@ -406,28 +407,32 @@ def test_a_prompt_extends_the_one_before_it_up_to_the_cache_mark(server: Server)
 
 
 def test_two_hundred_conversations_at_once_stay_apart(server: Server) -> None:
-    people = [server.neighbour() for _ in range(8)]
+    mark = server.person.name
+    people = server.residents.add_all([f"{mark}-{n:03d}" for n in range(200)])
+    limits = httpx2.Limits(max_connections=200)
+    with httpx2.Client(base_url=server.url, timeout=120, limits=limits) as http:
 
-    def talk(person: Person, n: int) -> None:
-        answer = httpx2.post(
-            f"{server.url}/v1/chat",
-            headers={"Authorization": f"Bearer {person.key}"},
-            json={"message": f"{person.name} says {n}"},
-            timeout=120,
-        )
-        assert answer.json()["reply"] == f"{person.name} says {n}"
+        def talk(person: Person, n: int) -> None:
+            answer = http.post(
+                "/v1/chat",
+                headers={"Authorization": f"Bearer {person.key}"},
+                json={"message": f"{person.name} says {n}"},
+            )
+            assert answer.json()["reply"] == f"{person.name} says {n}"
 
-    _at_once([lambda p=p, n=n: talk(p, n) for p in people for n in range(5)])  # type: ignore[misc]
-    for request in server.double.requests():
-        said = json.dumps(request["messages"])
-        assert sum(p.name in said for p in people) == 1
-    for person in people:
-        found = httpx2.get(
-            f"{server.url}/v1/messages?limit=100",
-            headers={"Authorization": f"Bearer {person.key}"}, timeout=30,
-        ).json()["messages"]  # fmt: skip
-        assert len(found) == 10
-        assert all(m["blocks"][0]["text"].startswith(person.name) for m in found)
+        for n in range(2):
+            _at_once([lambda p=p, n=n: talk(p, n) for p in people])  # type: ignore[misc]
+        for person in people:
+            found = http.get(
+                "/v1/messages", headers={"Authorization": f"Bearer {person.read_key}"}
+            ).json()["messages"]
+            assert [m["blocks"][0]["text"] for m in found] == [
+                f"{person.name} says {n}" for n in (1, 1, 0, 0)
+            ]
+    requests = server.double.requests()
+    assert len(requests) == 400
+    for request in requests:
+        assert len(set(re.findall(rf"{mark}-\d+", json.dumps(request["messages"])))) == 1
 
 
 def _unmarked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

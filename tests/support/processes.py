@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -227,21 +227,28 @@ class Residents:
 
     def add(self, name: str, timezone: str = "UTC") -> Person:
         """A user with a key of each scope."""
-        return run_apart(self._add(name, timezone))
+        return self.add_all([name], timezone)[0]
 
-    async def _add(self, name: str, timezone: str) -> Person:
-        ids, now = SystemIds(), SystemClock().now()
+    def add_all(self, names: Sequence[str], timezone: str = "UTC") -> list[Person]:
+        """Several users at once."""
+        return run_apart(self._add_all(names, timezone))
+
+    async def _add_all(self, names: Sequence[str], timezone: str) -> list[Person]:
         database = await Database.open(self._app, self._engine, size=2)
         try:
-            user = await ensure_user(database, ids.new(), name, timezone, now)
-            made = {}
-            async with database.engine() as tx:
-                for scope in ("chat", "read", "admin"):
-                    made[scope] = (
-                        await keys.create(tx, ids, user.id, name=scope, scope=scope, now=now)
-                    ).key
+            return [await self._add(database, name, timezone) for name in names]
         finally:
             await database.aclose()
+
+    async def _add(self, database: Database, name: str, timezone: str) -> Person:
+        ids, now = SystemIds(), SystemClock().now()
+        user = await ensure_user(database, ids.new(), name, timezone, now)
+        made = {}
+        async with database.engine() as tx:
+            for scope in keys.SCOPES:
+                made[scope] = (
+                    await keys.create(tx, ids, user.id, name=scope, scope=scope, now=now)
+                ).key
         return Person(user.id, name, made["chat"], made["read"], made["admin"])
 
     def signin_token(self, user_id: UUID) -> str:
