@@ -88,21 +88,30 @@ def template(services: TestServices) -> str:
     return TEMPLATE
 
 
-@pytest.fixture
-def place(services: TestServices, template: str) -> Iterator[Place]:
-    """A fresh clone of the template, dropped afterwards."""
+def clone_of(services: TestServices, template: str) -> Place:
+    """A new database, cloned from a template that nobody is connected to."""
     name = f"t_{SystemIds().new().hex}"
+    _as_superuser(services, f"create database {name} template {template} strategy file_copy")
+    return place_of(services, name)
 
-    async def run(sql: str) -> None:
+
+def _as_superuser(services: TestServices, sql: str) -> None:
+    async def run() -> None:
         owner = await asyncpg.connect(**services.pg.dsn("postgres", "postgres"))
         try:
             await owner.execute(sql)
         finally:
             await owner.close()
 
-    run_apart(run(f"create database {name} template {template} strategy file_copy"))
-    yield place_of(services, name)
-    run_apart(run(f"drop database {name} with (force)"))
+    run_apart(run())
+
+
+@pytest.fixture
+def place(services: TestServices, template: str) -> Iterator[Place]:
+    """A fresh clone of the template, dropped afterwards."""
+    clone = clone_of(services, template)
+    yield clone
+    _as_superuser(services, f"drop database {clone.owner['database']} with (force)")
 
 
 @pytest.fixture
@@ -204,17 +213,7 @@ def server_process(
     services: TestServices, template: str, double: DoubleProcess
 ) -> Iterator[tuple[ServerProcess, Place]]:
     """One server for all tests that do not kill it."""
-    name = f"s_{SystemIds().new().hex}"
-
-    async def clone() -> None:
-        owner = await asyncpg.connect(**services.pg.dsn("postgres", "postgres"))
-        try:
-            await owner.execute(f"create database {name} template {template} strategy file_copy")
-        finally:
-            await owner.close()
-
-    run_apart(clone())
-    place = place_of(services, name)
+    place = clone_of(services, template)
     process = ServerProcess(url_of(place.owner), services.valkey.url, double)
     process.extra["MIRA_TEST_EFFECTS"] = str(process.home.with_suffix(".effects"))
     process.start()

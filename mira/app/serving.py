@@ -182,19 +182,22 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
             limits=options.limits,
         )
     )
-    async with system.running(), anyio.create_task_group() as group:
-        group.start_soon(_stop_on_signal, stop)
-        group.start_soon(_trip, stop)
-        group.start_soon(lock.keep)
-        group.start_soon(copies.run)
-        group.start_soon(resources.secrets.tend)
-        group.start_soon(_every, clock.sleep, SWEEP_EVERY, feeds.sweep)
-        for server in resources.embedded:
-            if isinstance(server, EmbeddedPostgres):
-                group.start_soon(_watch, server)
-        group.start_soon(models.warm)
-        bound = await group.start(_web, web, settings, stop, group)
-        await _announce(resources, models, settings, bound, admin_token)
+    async with anyio.create_task_group() as ears:
+        # Outside the engine, so that a signal is heard while that drains.
+        ears.start_soon(_stop_on_signal, stop, system.hurry)
+        async with system.running(), anyio.create_task_group() as group:
+            group.start_soon(_trip, stop)
+            group.start_soon(lock.keep)
+            group.start_soon(copies.run)
+            group.start_soon(resources.secrets.tend)
+            group.start_soon(_every, clock.sleep, SWEEP_EVERY, feeds.sweep)
+            for server in resources.embedded:
+                if isinstance(server, EmbeddedPostgres):
+                    group.start_soon(_watch, server)
+            group.start_soon(models.warm)
+            bound = await group.start(_web, web, settings, stop, group)
+            await _announce(resources, models, settings, bound, admin_token)
+        ears.cancel_scope.cancel()
     banner.take_word_back(settings.home)
     await copies.flush()
 
@@ -251,11 +254,15 @@ async def _trip(stop: anyio.Event) -> None:
         stop.set()
 
 
-async def _stop_on_signal(stop: anyio.Event) -> None:
+async def _stop_on_signal(stop: anyio.Event, hurry: Callable[[], None]) -> None:
+    """The first signal stops the server, with grace for what runs; a second one takes that back."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for number in signals:
-            log.info("stopping", signal=signal.Signals(number).name)
+            again = stop.is_set()
+            log.info("stopping", signal=signal.Signals(number).name, at_once=again)
             stop.set()
+            if again:
+                hurry()
 
 
 async def _every(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-import asyncpg
 import pytest
 
 from mira.ids import SystemIds
-from tests.conftest import Place, Server, place_of, url_of
+from tests.conftest import Place, Server, clone_of, url_of
 from tests.services import TestServices
-from tests.support.processes import DoubleProcess, Residents, ServerProcess, run_apart
+from tests.support.processes import DoubleProcess, Residents, ServerProcess
 
 #: What the strict server allows (see mira.web.services.Limits). In seconds.
 STRICT = {
@@ -31,17 +30,7 @@ def strict_process(
     services: TestServices, template: str, double: DoubleProcess
 ) -> Iterator[tuple[ServerProcess, Place]]:
     """One strict server for all tests."""
-    name = f"s_{SystemIds().new().hex}"
-
-    async def clone() -> None:
-        owner = await asyncpg.connect(**services.pg.dsn("postgres", "postgres"))
-        try:
-            await owner.execute(f"create database {name} template {template} strategy file_copy")
-        finally:
-            await owner.close()
-
-    run_apart(clone())
-    place = place_of(services, name)
+    place = clone_of(services, template)
     process = ServerProcess(url_of(place.owner), services.valkey.url, double)
     process.extra["MIRA_TEST_LIMITS"] = json.dumps(STRICT)
     process.start()

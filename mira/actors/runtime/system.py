@@ -123,6 +123,8 @@ class ActorSystem:
         self._stopped = False
         self._host: CancelScope | None = None
         self._crash: Exception | None = None
+        self._grace: CancelScope | None = None
+        self._hurried = False
 
     # Sending.
 
@@ -273,6 +275,12 @@ class ActorSystem:
             self._loops.spawn(self.dispatcher.run)
         self._open = True
 
+    def hurry(self) -> None:
+        """Do without the grace at stop, or with what is left of it."""
+        self._hurried = True
+        if self._grace is not None:
+            self._grace.cancel()
+
     def _crashed(self, error: Exception) -> None:
         self._crash = self._crash or error
         if self._host is not None:
@@ -282,9 +290,10 @@ class ActorSystem:
         self._open = False
         if self._outbox is not None:
             self.dispatcher.close()
-        if grace > 0:
-            with self.ticker.limit(grace):
+        if grace > 0 and not self._hurried:
+            with self.ticker.limit(grace) as self._grace:
                 await self.workers.quiet()
+            self._grace = None
         self._stopped = True
         if self.workers.busy:
             report(self.observer.stop_overran, self.workers.busy)
