@@ -34,21 +34,19 @@ class Place:
 
     def status(self) -> tuple[int | None, str]:
         """Return the process id and the status that the server has written down."""
-        try:
-            lines = (self.data / "postmaster.pid").read_text().splitlines()
-            return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
-        except (FileNotFoundError, IndexError, ValueError):
-            return None, ""
+        return _noted(self.data / "postmaster.pid")
 
     def discard_pid_file(self) -> None:
-        """Remove a pid file whose number another program has by now; no server runs here.
+        """Remove pid files whose number is in use; no server runs here.
 
-        After the machine went down, numbers are given anew. PostgreSQL would take that program
-        for an earlier server and refuse to start for as long as it runs.
+        After the machine went down, numbers are given anew; and a server that was killed keeps
+        its number until its parent, or who inherits it, has taken note. PostgreSQL would take
+        either for an earlier server and refuse to start.
         """
-        pid, _ = self.status()
-        if pid is not None and Path(f"/proc/{pid}").exists():
-            (self.data / "postmaster.pid").unlink(missing_ok=True)
+        for path in (self.data / "postmaster.pid", self.sockets / f"{_SOCKET}.lock"):
+            pid, _ = _noted(path)
+            if pid is not None and Path(f"/proc/{pid}").exists():
+                path.unlink(missing_ok=True)
 
     def configure(self, max_connections: int, durable: bool) -> None:
         """Write the configuration files anew."""
@@ -58,6 +56,15 @@ class Place:
             ("pg_ident.conf", pg_ident_conf(current_account().name)),
         ):
             write_private(self.data / name, content, self.account)
+
+
+def _noted(path: Path) -> tuple[int | None, str]:
+    """The process id and the status in a pid file of PostgreSQL."""
+    try:
+        lines = path.read_text().splitlines()
+        return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
+    except (FileNotFoundError, IndexError, ValueError):
+        return None, ""
 
 
 def look(home: Home) -> Place:
