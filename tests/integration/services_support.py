@@ -59,7 +59,19 @@ def short_directory() -> Iterator[Path]:
     try:
         yield path
     finally:
-        shutil.rmtree(path)
+        _remove(path)
+
+
+def _remove(path: Path, within: float = 20.0) -> None:
+    """Remove a directory in which servers whose parent was killed may still be shutting down."""
+    until = time.monotonic() + within
+    while path.exists():
+        try:
+            shutil.rmtree(path)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
 
 
 @contextmanager
