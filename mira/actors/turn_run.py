@@ -29,7 +29,6 @@ from mira.llm.base import (
     ToolCalling,
 )
 from mira.llm.routing import Routed
-from mira.messages.content import Said
 from mira.messages.text import storable
 from mira.messages.tool import ToolDescription
 from mira.messages.turn import Timings, TurnState, Usage
@@ -48,7 +47,6 @@ class Ending:
     """How an attempt ended: what is to be written, and what the next prompts will contain."""
 
     closing: Closing
-    said: tuple[Said, ...]
     reply: str
     tools_used: tuple[str, ...]
     usage: Usage
@@ -267,7 +265,6 @@ class TurnRun:
                 error_code=error.code if error else None,
                 error_detail=error.detail if error else None,
             ),
-            said=self._transcript.said,
             reply=text,
             tools_used=self._transcript.tools_used,
             usage=self._usage,

@@ -7,7 +7,6 @@ kind in `type`.
 from __future__ import annotations
 
 from enum import StrEnum
-from uuid import UUID
 
 import msgspec
 
@@ -66,18 +65,6 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
     role: Role
     blocks: tuple[Block, ...]
-
-
-class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message as it stands in the history. Order is (turn_seq, position)."""
-
-    id: UUID
-    turn_id: UUID
-    turn_seq: int
-    position: int
-    role: Role
-    blocks: tuple[Block, ...]
-    state: str = "complete"
 
 
 def plain_text(blocks: tuple[Block, ...]) -> str:
