@@ -12,10 +12,12 @@ from mira.store.database import Tx
 
 
 class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored message. `state` is complete, cancelled or interrupted."""
+    """A stored message. `state` is complete, cancelled or interrupted; `request_id` is what its
+    turn was asked under."""
 
     id: UUID
     turn_id: UUID
+    request_id: str
     turn_seq: int
     position: int
     role: Role
@@ -25,12 +27,13 @@ class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _COLUMNS = (
-    "select m.id, m.turn_id, m.turn_seq, m.position, m.role, m.content, m.state, m.created_at "
+    "select m.id, m.turn_id, m.turn_seq, m.position, m.role, m.content, m.state, m.created_at"
 )
 # The user's words (attempt 0) and the latest attempt of each turn. A sub-query rather than a join:
 # whatever the planner knows of the tables, it reads down the index and stops at the limit.
 _SELECT = f"""
-{_COLUMNS} from messages m
+{_COLUMNS}, (select t.request_id from turns t where t.id = m.turn_id) as request_id
+from messages m
 where m.user_id = $1
   and (m.attempt = 0 or m.attempt = (select t.attempt from turns t where t.id = m.turn_id))
 """  # noqa: S608
@@ -38,12 +41,12 @@ where m.user_id = $1
 # more, so that the messages are read down the index from there and no further back.
 _RECENT = f"""
 with newest as materialized (
-  select id, seq, attempt from turns
+  select id, seq, attempt, request_id from turns
   where user_id = $1 and seq < $2 and attempt > 0
     and state in ('complete', 'cancelled', 'interrupted', 'failed')
   order by seq desc limit $4),
 shown as materialized (
-  {_COLUMNS}, sum(length(m.content::text)) over (order by m.turn_seq desc) as total,
+  {_COLUMNS}, t.request_id, sum(length(m.content::text)) over (order by m.turn_seq desc) as total,
     m.turn_seq = (select max(seq) from newest) as newest
   from newest t join messages m on m.user_id = $1 and m.turn_seq = t.seq
     and m.turn_seq >= (select min(seq) from newest)

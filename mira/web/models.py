@@ -133,10 +133,12 @@ class Turn(_Model, frozen=True, kw_only=True):
 
 
 class Message(_Model, frozen=True, kw_only=True):
-    """A message of the history. `text` is the words of its blocks."""
+    """A message of the history. `text` is the words of its blocks; `request_id` is what its turn
+    was asked under, by which a client knows its own message again."""
 
     id: UUID
     turn_id: UUID
+    request_id: str
     turn_seq: int
     position: int
     role: Role

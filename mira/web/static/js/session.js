@@ -228,10 +228,17 @@ export class Session {
   }
 
   #sync() {
-    this.#syncing ??= this.history.sync(this.#heard).finally(() => {
+    this.#syncing ??= this.#read().finally(() => {
       this.#syncing = null;
     });
     return this.#syncing;
+  }
+
+  async #read() {
+    await this.history.sync(this.#heard);
+    for (const { requestId } of this.outbox.all()) {
+      if (this.thread.getRequest(requestId)?.id) this.outbox.settle(requestId); // it is stored
+    }
   }
 
   // History is asked for until it answers: without it the thread could lack what was said.

@@ -65,6 +65,7 @@ export class Thread extends EventTarget {
     for (const message of messages) {
       const turn =
         this.#byId.get(message.turn_id) ??
+        this.#recognise(message) ??
         this.#register(createTurn({ id: message.turn_id, state: "unknown" }));
       mergeStored(turn, message);
       touched.add(turn);
@@ -107,6 +108,17 @@ export class Thread extends EventTarget {
 
   newestSeq() {
     return this.turns.findLast((turn) => turn.seq !== null)?.seq ?? null;
+  }
+
+  /** The message that is still on its way out from here, and is stored already. */
+  #recognise({ turn_id: id, request_id: requestId }) {
+    const mine = this.#byRequest.get(requestId);
+    if (mine === undefined || mine.id !== null) return undefined;
+    mine.id = id;
+    mine.state = "unknown";
+    mine.problem = undefined;
+    this.#byId.set(id, mine);
+    return mine;
   }
 
   #rank(base) {
