@@ -1,0 +1,1 @@
+"""Memory: what MIRA remembers, how it finds it again, and how it forgets."""
