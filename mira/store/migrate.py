@@ -89,6 +89,12 @@ async def migrate(
         await connection.execute("select pg_advisory_lock($1)", _LOCK)
         await ensure_roles(connection, passwords)
         return await _apply(connection, folder, now)
+    except asyncpg.FeatureNotSupportedError as error:
+        raise StartupRefused(
+            "The database server lacks something that MIRA needs (the extension pgvector, 0.7 or "
+            "newer).",
+            "Install pgvector on the server (Debian: apt-get install postgresql-18-pgvector).",
+        ) from error
     except _REFUSALS as error:
         raise StartupRefused(
             f"The database cannot be brought up to date ({type(error).__name__}).",
