@@ -34,7 +34,6 @@ _STOP_WORDS = """
     yourselves s t d ll m re ve ca wo sha ai dont didnt im ive
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-)
 
 #: First and last character of the scripts that are written without spaces between words.
 _UNSPACED = (
