@@ -1,0 +1,1 @@
+"""The tools. One file each; what a tool is, is said in `mira.toolkit`."""
