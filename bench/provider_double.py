@@ -6,7 +6,8 @@ prints one JSON line, `{"url": "http://127.0.0.1:PORT"}`, and serves until its s
 closes, or SIGTERM. Within a process: `async with ProviderDouble(script) as double: double.url`.
 
 The protocols: `POST /v1/messages` (and `/v1/messages/count_tokens`), `POST /v1/chat/completions`,
-`GET /v1/models`; streamed or not, whatever key is sent or none. The controls:
+`GET /v1/models`; streamed or not, whatever key is sent or none; `/v1/messages/batches` with all
+that lies below (see bench.provider_batches). The controls:
 
     POST   /_script    a script (see bench.provider_script); replaces the one before
     GET    /_stamps    one object per request, in order: {serial, marker, protocol, received,
@@ -31,6 +32,7 @@ from typing import Any
 
 import msgspec
 
+from bench.provider_batches import BatchDesk
 from bench.provider_cache import PrefixCache
 from bench.provider_http import Connection, Stamp
 from bench.provider_script import Behaviour, Script, load
@@ -50,6 +52,7 @@ class ProviderDouble:
         self.stamps: deque[Stamp] = deque(maxlen=200_000)
         self.requests: deque[dict[str, Any]] = deque(maxlen=keep_requests)
         self.cache = PrefixCache()
+        self.batches = BatchDesk(self)
         self.open = 0
         self.served = 0
         self.connections: set[Connection] = set()

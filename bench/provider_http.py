@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from bench import provider_batches
 from bench import provider_wire as wire
 from bench.provider_answer import Asked, Protocol
 from bench.provider_script import Failure, load
@@ -111,6 +112,8 @@ class Connection(asyncio.Protocol):
                 self._model("openai", headers, body, received)
             case "POST", "/v1/messages/count_tokens":
                 self._reply(200, _encode({"input_tokens": len(body) // 4}))
+            case _ if path.startswith(provider_batches.PATH):
+                self._batch(method, path, body)
             case "GET", "/v1/models" | "/models":
                 self._reply(200, _MODELS)
             case "POST", "/_script":
@@ -174,6 +177,22 @@ class Connection(asyncio.Protocol):
             wait = (behaviour.first_token_ms + behaviour.token_ms * behaviour.tokens) / 1000
             self.steps = iter(())
             self.timer = self.loop.call_later(wait, self._whole, reply)
+
+    def _batch(self, method: str, path: str, body: bytes) -> None:
+        def read(params: dict[str, Any]) -> Asked:
+            self.double.served += 1
+            return _asked("anthropic", params, self.double)
+
+        reply = self.double.batches.answer(method, path, body, read, self.double.url)
+        if not reply.broken:
+            self._reply(reply.status, reply.body)
+            return
+        if path.endswith("/results"):
+            # So much of it arrives; the rest never comes.
+            self._write(_STREAM_HEAD)
+            self._flush([reply.body])
+        if self.transport is not None:
+            self.transport.close()
 
     def _whole(self, reply: bytes) -> None:
         if self.stamp is not None:

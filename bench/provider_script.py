@@ -1,7 +1,8 @@
 """What a provider double does: the script that is posted to it, as values.
 
-A script is JSON: `{"default": B, "queue": [B, …], "rules": [B, …]}`, every part optional, where a
-behaviour B is an object with any of these fields:
+A script is JSON: `{"default": B, "queue": [B, …], "rules": [B, …], "batches": …}`, every part
+optional (for the last see bench.provider_batches), where a behaviour B is an object with any of
+these fields:
 
     text            the reply; without it, `tokens` made-up words
     echo            true: the reply is the last text block of the last user message
@@ -90,10 +91,26 @@ class Behaviour(msgspec.Struct, forbid_unknown_fields=True):
     contains: str = ""
 
 
+class BatchFault(msgspec.Struct, forbid_unknown_fields=True):
+    at: Literal["create", "retrieve", "list", "results", "cancel"]
+    how: Literal["error", "lost", "cut", "short"] = "error"
+    status: int = 500
+    type: str = "api_error"
+    after: int = 0
+    times: int = 1
+
+
+class BatchScript(msgspec.Struct, forbid_unknown_fields=True):
+    polls: int = 0
+    outcomes: list[Literal["succeeded", "errored", "expired", "canceled"]] = []
+    faults: list[BatchFault] = []
+
+
 class Script(msgspec.Struct, forbid_unknown_fields=True):
     default: Behaviour = msgspec.field(default_factory=Behaviour)
     queue: list[Behaviour] = []
     rules: list[Behaviour] = []
+    batches: BatchScript = msgspec.field(default_factory=BatchScript)
 
     def take(self, last_user_message: str) -> Behaviour:
         """The behaviour for the next request; used-up entries are gone."""

@@ -8,6 +8,7 @@ which it lets through as they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -21,7 +22,12 @@ from mira.clock import Clock
 from mira.errors import ProviderError, ProviderMalformed, ProviderRejected
 from mira.llm import failures
 from mira.llm.anthropic_answer import PROVIDER, Answer, decode_event
-from mira.llm.anthropic_request import parameters, window_of, without_thinking
+from mira.llm.anthropic_request import (
+    parameters,
+    window_of,
+    without_schema,
+    without_thinking,
+)
 from mira.llm.base import (
     Dropped,
     ProviderItem,
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
 
 _encode = msgspec.json.Encoder().encode
 
+#: A refusal that speaks of the form asked for the answer.
+_FORM = re.compile(r"output_config|output_format|schema|structured output")
 #: Seconds in which a connection must be made, and a stream closed.
 _CONNECT, _CLOSE = 10.0, 2.0
 
@@ -126,9 +134,13 @@ class AnthropicProvider:
                 # the tools changed in the middle of a loop, or the account did. The answer is
                 # worth more than the thinking.
                 bare = without_thinking(wanted) if "thinking" in refusal.message else None
+                what = "earlier thinking"
+                if bare is None and _FORM.search(refusal.message):
+                    # Not every model behind this protocol, nor every schema, is taken.
+                    bare, what = without_schema(wanted), "answer_schema"
                 if bare is None:
                     raise
-                dropped.append("earlier thinking")
+                dropped.append(what)
                 return await _create(client, bare)
         except Exception as error:
             self._fail(error)
@@ -168,27 +180,7 @@ class AnthropicProvider:
         raise failures.of_answer(PROVIDER, None, body, headers=response.headers, clock=self._clock)
 
     def _fail(self, error: Exception) -> NoReturn:
-        import anthropic
-
-        if isinstance(error, anthropic.APIStatusError):
-            raise failures.of_answer(
-                PROVIDER,
-                error.status_code,
-                error.body,
-                headers=error.response.headers,
-                clock=self._clock,
-            ) from None
-        if isinstance(error, (anthropic.APITimeoutError, httpx2.TimeoutException)):
-            raise failures.silent(PROVIDER) from None
-        if isinstance(error, anthropic.APIConnectionError):
-            raise failures.unreachable(PROVIDER) from None
-        if isinstance(error, httpx2.HTTPError):
-            raise failures.broken_off(PROVIDER) from None
-        if isinstance(error, (msgspec.DecodeError, anthropic.APIError)):
-            raise ProviderMalformed(
-                f"{PROVIDER} sent what is no event of its protocol.", provider=PROVIDER
-            ) from None
-        raise error
+        fail(error, self._clock)
 
     async def warm(self) -> None:
         await self._connection.client()
@@ -210,6 +202,31 @@ class AnthropicProvider:
 
     async def aclose(self) -> None:
         await self._connection.aclose()
+
+
+def fail(error: Exception, clock: Clock) -> NoReturn:
+    """Raise what a failure of the SDK or of the network means; any other error as it is."""
+    import anthropic
+
+    if isinstance(error, anthropic.APIStatusError):
+        raise failures.of_answer(
+            PROVIDER,
+            error.status_code,
+            error.body,
+            headers=error.response.headers,
+            clock=clock,
+        ) from None
+    if isinstance(error, (anthropic.APITimeoutError, httpx2.TimeoutException)):
+        raise failures.silent(PROVIDER) from None
+    if isinstance(error, anthropic.APIConnectionError):
+        raise failures.unreachable(PROVIDER) from None
+    if isinstance(error, httpx2.HTTPError):
+        raise failures.broken_off(PROVIDER) from None
+    if isinstance(error, (msgspec.DecodeError, anthropic.APIError)):
+        raise ProviderMalformed(
+            f"{PROVIDER} sent what is no event of its protocol.", provider=PROVIDER
+        ) from None
+    raise error
 
 
 async def _create(client: AsyncAnthropic, wanted: dict[str, Any]) -> AsyncStream[object]:

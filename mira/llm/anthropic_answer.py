@@ -153,32 +153,16 @@ class Answer:
 
     def _count(self, usage: Any) -> None:
         """Counts are cumulative; a later event may correct or omit any of them."""
-        if not isinstance(usage, dict):
-            return
-        for name in (
-            "input_tokens",
-            "output_tokens",
-            "cache_read_input_tokens",
-            "cache_creation_input_tokens",
-        ):
-            value = usage.get(name)
-            if isinstance(value, int):
-                self._usage[name] = value
+        self._usage.update(counts(usage))
 
     def _metered(self) -> Usage:
-        return Usage(
-            input_tokens=self._usage.get("input_tokens", 0),
-            output_tokens=self._usage.get("output_tokens", 0),
-            cache_read_tokens=self._usage.get("cache_read_input_tokens", 0),
-            cache_write_tokens=self._usage.get("cache_creation_input_tokens", 0),
-            calls=1,
-        )
+        return metered(self._usage)
 
     def finished(self, model: str, request: Request) -> Finished:
         """The whole answer. Raises ProviderOutage if it was cut, ProviderMalformed if blank."""
         if not self._stopped:
             raise failures.broken_off(PROVIDER)
-        stop = _STOP.get(self._stop or "", StopReason.OTHER)
+        stop = stop_of(self._stop)
         blocks = self._whole(stop)
         said = any(
             isinstance(b, ToolUse) or (isinstance(b, Text) and b.text.strip()) for b in blocks
@@ -219,6 +203,35 @@ class Answer:
                         raise
                     blocks.append(ToolUse(call_id=state["id"], name=state["name"], arguments=given))
         return tuple(blocks)
+
+
+def stop_of(reason: str | None) -> StopReason:
+    """What a stop reason of theirs means."""
+    return _STOP.get(reason or "", StopReason.OTHER)
+
+
+def counts(usage: Any) -> dict[str, int]:
+    """The token counts in a usage object, as far as there are any."""
+    names = (
+        "input_tokens",
+        "output_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+    )
+    if not isinstance(usage, dict):
+        return {}
+    return {name: usage[name] for name in names if isinstance(usage.get(name), int)}
+
+
+def metered(counted: dict[str, int]) -> Usage:
+    """The usage of one call, from its counts."""
+    return Usage(
+        input_tokens=counted.get("input_tokens", 0),
+        output_tokens=counted.get("output_tokens", 0),
+        cache_read_tokens=counted.get("cache_read_input_tokens", 0),
+        cache_write_tokens=counted.get("cache_creation_input_tokens", 0),
+        calls=1,
+    )
 
 
 T = TypeVar("T")

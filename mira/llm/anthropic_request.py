@@ -28,6 +28,8 @@ _ALWAYS_ADAPTIVE = re.compile(r"claude-[a-z]+-[5-9]")
 #: Thinks by its own measure when asked.
 _ADAPTIVE = re.compile(r"claude-(opus-4-[6-9]|sonnet-4-[6-9])")
 _TAKES_EFFORT = re.compile(r"claude-(opus-4-[5-9]|sonnet-4-[6-9]|[a-z]+-[5-9])")
+#: Answers in the form of a given schema.
+_TAKES_SCHEMA = re.compile(r"claude-(opus-4-1(?!\d)|(opus|sonnet|haiku)-4-[5-9]|[a-z]+-[5-9])")
 
 #: Thinking tokens for models that want a budget, by effort.
 _BUDGET = {Effort.LOW: 1024, None: 4096, Effort.MEDIUM: 4096, Effort.HIGH: 16384}
@@ -74,7 +76,22 @@ def parameters(model: str, source: str, request: Request) -> tuple[dict[str, Any
             wanted["output_config"] = {"effort": request.effort.value}
         elif not request.thinking:
             dropped.append("effort")
+    if request.answer_schema is not None:
+        if _TAKES_SCHEMA.match(model):
+            form = {"type": "json_schema", "schema": json.loads(request.answer_schema)}
+            wanted["output_config"] = {**wanted.get("output_config", {}), "format": form}
+        else:
+            dropped.append("answer_schema")
     return wanted, dropped
+
+
+def without_schema(wanted: dict[str, Any]) -> dict[str, Any] | None:
+    """The same call with no form for the answer; None if it has none."""
+    if "format" not in wanted.get("output_config", {}):
+        return None
+    rest = {name: value for name, value in wanted["output_config"].items() if name != "format"}
+    bare = {name: value for name, value in wanted.items() if name != "output_config"}
+    return {**bare, "output_config": rest} if rest else bare
 
 
 def without_thinking(wanted: dict[str, Any]) -> dict[str, Any] | None:

@@ -21,7 +21,9 @@ from mira.errors import MiraError, StartupRefused
 from mira.ids import Ids
 from mira.llm import anthropic, local, openai
 from mira.llm.anthropic import AnthropicProvider
+from mira.llm.anthropic_batch import AnthropicBatches
 from mira.llm.base import Provider
+from mira.llm.batch import Batches
 from mira.llm.health import Health
 from mira.llm.local import LOCAL_NOTICE, LocalProvider
 from mira.llm.local_server import LocalServer
@@ -129,10 +131,18 @@ class Models:
         self._server = LocalServer()
         self._providers: dict[tuple[str, str], Provider] = {}
         self._routings: dict[Purpose, Routing] = {}
+        self._anthropic_keyed = False
 
     def for_purpose(self, purpose: Purpose) -> Routing:
         """The routing for a purpose: always the same object, whatever models it now uses."""
         return self._routings[purpose]
+
+    def batches(self, purpose: Purpose) -> Batches | None:
+        """Batches of the model that a purpose prefers; None where it has none, or no key is set."""
+        first = self._routings[purpose].chain[0]
+        if not isinstance(first, AnthropicProvider) or not self._anthropic_keyed:
+            return None
+        return AnthropicBatches(first.model, self._anthropic, self._clock)
 
     @property
     def notice(self) -> str | None:
@@ -152,6 +162,7 @@ class Models:
             if await connection.refresh():
                 self._health.forget()
         default = await self._default_provider()
+        self._anthropic_keyed = await self._anthropic_key() is not None
         for purpose in PURPOSES:
             chain = self._chain(purpose, default)
             if routing := self._routings.get(purpose):

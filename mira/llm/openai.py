@@ -8,6 +8,7 @@ stream without a finish reason is an outage.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -41,6 +42,8 @@ _CONNECT, _CLOSE, _DRAIN = 10.0, 2.0, 0.2
 #: an endpoint that holds less says so, and the request is cut.
 _WINDOW, _WINDOW_ELSEWHERE = 400_000, 32_768
 _NO_REASONING_WITH_TOOLS = "reasoning with tools"
+#: A refusal that speaks of the form asked for the answer.
+_FORM = re.compile(r"response_format|json_schema")
 
 
 def connect(
@@ -163,6 +166,8 @@ class OpenAIProvider:
                 wanted["max_tokens"] = limit
         if "stream_options" in self._refuses:
             del wanted["stream_options"]
+        if "response_format" in self._refuses and wanted.pop("response_format", None):
+            dropped.append("answer_schema")
         if "reasoning_effort" in self._refuses:
             if wanted.pop("reasoning_effort", None):
                 dropped.append("effort")
@@ -177,6 +182,9 @@ class OpenAIProvider:
         if isinstance(failures.of_answer(PROVIDER, 400, refusal.body), ContextOverflow):
             return False
         named = f"{refusal.param or ''} {refusal.message}"
+        if _FORM.search(named) and "response_format" in wanted:
+            self._refuses.add("response_format")
+            return True
         for name in ("reasoning_effort", "stream_options", "max_completion_tokens", "max_tokens"):
             if name not in named:
                 continue

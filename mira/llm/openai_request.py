@@ -33,6 +33,15 @@ def parameters(model: str, source: str, request: Request) -> tuple[dict[str, Any
             }
             for tool in request.tools
         ]
+    if request.answer_schema is not None:
+        wanted["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {
+                "name": "answer",
+                "strict": True,
+                "schema": json.loads(request.answer_schema),
+            },
+        }
     if request.effort is not None:
         wanted["reasoning_effort"] = request.effort.value
     return wanted, []
