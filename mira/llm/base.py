@@ -40,8 +40,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     `messages` alternate user and assistant (tool results under TOOL) and begin with the user.
     `cache_until` is the number of leading messages after which a cache mark is set (0: none).
-    `answer_schema` is the JSON schema of the answer, as JSON text of an object's schema: who sets it
-    still reads the answer with care, since a provider that lacks this is asked without it.
+    `answer_schema` is the JSON schema of the answer, as JSON text, for an object. Who sets it still
+    reads the answer with care, since a provider that lacks this is asked without it.
     """
 
     system: tuple[SystemBlock, ...]

@@ -1,4 +1,4 @@
-"""Answers in a given form: asked of providers that have it, left out and said where they lack it."""
+"""Answers in a given form: asked of providers that have it; left out, and said, elsewhere."""
 
 from __future__ import annotations
 

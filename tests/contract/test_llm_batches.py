@@ -49,9 +49,15 @@ def with_faults(double: ProviderDouble, *faults: BatchFault, **fields: Any) -> N
     )
 
 
-async def read(batches: AnthropicBatches, batch_id: str) -> list[ItemResult]:
+async def read(
+    batches: AnthropicBatches, batch_id: str, came: list[ItemResult] | None = None
+) -> list[ItemResult]:
+    """All results; `came` holds those that came before a failure."""
+    came = [] if came is None else came
     async with batches.results(batch_id) as results:
-        return [result async for result in results]
+        async for result in results:
+            came.append(result)  # noqa: PERF401
+    return came
 
 
 async def test_each_item_is_answered_under_the_name_it_was_given(
@@ -144,12 +150,10 @@ async def test_results_that_break_off_keep_what_came_and_then_are_an_outage(
 ) -> None:
     made = await batches.create(items(3))
     with_faults(double, BatchFault(at="results", how="cut", after=1))
-    came: list[str] = []
+    came: list[ItemResult] = []
     with pytest.raises(ProviderOutage):
-        async with batches.results(made.id) as results:
-            async for result in results:
-                came.append(result.name)
-    assert came == ["item-0"]
+        await read(batches, made.id, came)
+    assert [result.name for result in came] == ["item-0"]
     assert len(await read(batches, made.id)) == 3
 
 
