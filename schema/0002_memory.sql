@@ -8,8 +8,10 @@ alter table users
   add column display_name text,
   add column assistant_name text not null default 'MIRA';
 
--- Turns up to here have their messages in the search.
-alter table conversations add column indexed_seq bigint not null default 0;
+-- Turns up to here have the words of their messages in the search, and the vectors.
+alter table conversations
+  add column indexed_seq bigint not null default 0,
+  add column encoded_seq bigint not null default 0;
 
 -- Set when every fact of the segment is stored. A collapsed segment without it is still due.
 alter table segments add column extracted_at timestamptz;

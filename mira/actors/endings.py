@@ -8,14 +8,16 @@ from uuid import UUID
 
 import anyio
 
+from mira.actors.indexer import INDEX_LANE, indexer_of
 from mira.actors.parts import Parts, Stage
 from mira.actors.runtime.actor import Context
 from mira.actors.runtime.routes import Contribution
 from mira.actors.turn_run import Ending, TurnRun
 from mira.actors.voice import Voice
 from mira.errors import DatabaseUnavailable
-from mira.messages.base import Event
+from mira.messages.base import DurableRow, Event, Written
 from mira.messages.content import Role, ToolUse, plain_text
+from mira.messages.indexing import IndexHistory
 from mira.messages.stream import AnyTurnEvent
 from mira.messages.turn import (
     Timings,
@@ -134,7 +136,7 @@ class Endings:
         )  # fmt: skip
         await self._tell_late(turn)
         await ctx.publish(event)
-        await self._settle(turn.id, wake=0)
+        await self._settle(ctx, turn.id, wake=0)
 
     async def _tell_late(self, turn: TurnRecord) -> None:
         """Whoever still follows a turn hears of its end now, if nobody could tell it then."""
@@ -154,7 +156,7 @@ class Endings:
         """
         await ctx.publish(event)
         wake = ctx.durable.id if ctx.durable else 0
-        done = await self._settle(turn_id, wake)
+        done = await self._settle(ctx, turn_id, wake)
         if not ctx.durable:
             return
         if done:
@@ -162,12 +164,19 @@ class Endings:
         else:
             ctx.again()
 
-    async def _settle(self, turn_id: UUID, wake: int) -> bool:
-        done = await turns.settle(
-            self._parts.database.step, self._user_id, turn_id, self._parts.clock.now(), wake
-        )
+    async def _settle(self, ctx: Context, turn_id: UUID, wake: int) -> bool:
+        now = self._parts.clock.now()
+        settled = await turns.settle(self._parts.database.step, self._user_id, turn_id, now, wake)
+        if settled.index is not None:
+            row_id, version = settled.index
+            row = DurableRow(
+                id=row_id, version=version, to=indexer_of(self._user_id), lane=INDEX_LANE,
+                key=INDEX_LANE, message=IndexHistory(), attempts=0, due_at=now,
+            )  # fmt: skip
+            # The lane has this one row, so it is always the head.
+            ctx.durable_written(Written(row=row, head=True))
         self._parts.reached(Stage.SETTLED, turn_id)
-        return done
+        return settled.done
 
 
 def closing_event(

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from mira.actors import indexer
 from mira.actors.continuum import KIND, Continuum
+from mira.actors.indexer import HistoryIndex, Indexer
 from mira.actors.parts import Parts
 from mira.actors.runtime.actor import Context
 from mira.actors.runtime.routes import Route, Routes
@@ -19,9 +21,14 @@ from mira.telemetry import logger
 log = logger("events")
 
 
-def kinds(parts: Parts, idle: float) -> dict[str, Kind]:
+def kinds(parts: Parts, index: HistoryIndex, idle: float) -> dict[str, Kind]:
     """Every kind of actor with its rank: an ask goes only to a higher one."""
     return {
+        indexer.KIND: Kind(
+            factory=lambda address: Indexer(index, UUID(address.key)),
+            rank=3,
+            idle=60.0,
+        ),
         KIND: Kind(
             factory=lambda address: Continuum(parts, UUID(address.key)),
             rank=1,

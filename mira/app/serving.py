@@ -35,6 +35,7 @@ from mira.app.resources import Resources, open_resources, refuse_if_public
 from mira.errors import MiraError, StartupRefused, Unavailable
 from mira.llm import models as llm_models
 from mira.llm.models import Models
+from mira.memory.indexing import HistoryIndex, NoEncoders
 from mira.prompt.composer import Composer
 from mira.prompt.templates import Templates
 from mira.services import preflight
@@ -143,7 +144,9 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
     system = ActorSystem(
         clock=clock,
         ids=resources.ids,
-        kinds=kinds(parts, settings.passivate_after),
+        kinds=kinds(
+            parts, HistoryIndex(database, NoEncoders(), clock), settings.passivate_after
+        ),
         routes=routes(),
         outbox=PostgresOutbox(database, clock),
         observer=LoggingObserver(),

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages import stream, turn
+from mira.messages import indexing, stream, turn
 from mira.messages.base import Message
 
 # Frames from the client.
@@ -144,7 +144,7 @@ def encode(value: ServerFrame | stream.AnyTurnEvent) -> bytes:
 
 
 #: Every message that may be written to the outbox: payloads hold ids, never text.
-Durable = turn.TakeTurns | turn.SettleAction
+Durable = turn.TakeTurns | turn.SettleAction | indexing.IndexHistory
 _durable = msgspec.json.Decoder(Durable)
 _events = msgspec.json.Decoder(stream.AnyTurnEvent)
 

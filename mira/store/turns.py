@@ -103,6 +103,14 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True):
     error_detail: str | None = None
 
 
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """`done`: no other turn waits, and the door's wake-up is done. `index`: id and version of the
+    indexer's wake-up in the outbox; None if the turn had been settled before."""
+
+    done: bool
+    index: tuple[int, int] | None
+
+
 class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A turn as it stands."""
 
@@ -256,11 +264,11 @@ async def close(
     return TurnState(state)
 
 
-async def settle(caller: Caller, user_id: UUID, turn_id: UUID, at: datetime, wake: int) -> bool:
-    """The closing event was handled. True if no other turn waits: then the wake-up, the row `wake`
-    of the outbox, is done with it."""
-    [done] = await caller.call("settle_turn", user_id, turn_id, at, wake)
-    return bool(done)
+async def settle(caller: Caller, user_id: UUID, turn_id: UUID, at: datetime, wake: int) -> Settled:
+    """The closing event was handled; the wake-up of the door is the row `wake` of the outbox."""
+    row = await caller.call("settle_turn", user_id, turn_id, at, wake)
+    index = (row["index_id"], row["index_version"]) if row["index_id"] else None
+    return Settled(done=row["done"], index=index)
 
 
 async def checkpoint(tx: Tx, user_id: UUID, turn_id: UUID, attempt: int, text: str) -> None:

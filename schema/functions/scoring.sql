@@ -75,3 +75,86 @@ language sql immutable parallel safe
 return case p_type
   when 'PERSON' then 1.0 when 'EVENT' then 0.9 when 'ORG' then 0.8 when 'PRODUCT' then 0.7
   when 'WORK_OF_ART' then 0.6 when 'FAC' then 0.4 when 'LANGUAGE' then 0.3 else 0.5 end;
+
+-- What the score of some of a user's memories is made of, and the score, at p_now. Only what is
+-- active counts: links that come from it, and entities that it shares.
+create or replace function memory_scores_at(p_user uuid, p_ids uuid[], p_now timestamptz)
+returns table (memory_id uuid, links bigint, entities double precision, score double precision)
+language sql stable as $$
+  with own as materialized (
+    select x.memory_id, x.entity_id, e.type
+    from memory_entities x join entities e on e.id = x.entity_id
+    where x.memory_id = any(p_ids)),
+  shared as materialized (
+    select o.entity_id, count(*) as memories
+    from (select distinct entity_id from own) o
+    join memory_entities x on x.entity_id = o.entity_id
+    join memories m on m.id = x.memory_id and m.status = 'active'
+    group by 1),
+  entity_hubs as (
+    select o.memory_id, sum(s.memories * entity_weight(o.type)) as together,
+      sum(entity_weight(o.type)) as alone
+    from own o join shared s using (entity_id) group by 1),
+  hubs as (
+    select l.to_id, count(*) as links
+    from memory_links l join memories m on m.id = l.from_id and m.status = 'active'
+    where l.to_id = any(p_ids) group by 1)
+  select m.id, coalesce(h.links, 0), w.shared,
+    memory_score(c.use_days, s.use_day_created, s.use_day_accessed, s.access_count,
+      s.mention_count, coalesce(h.links, 0), w.shared, m.happens_at, m.expires_at, p_now)
+  from memories m
+  join memory_scores s on s.memory_id = m.id
+  left join entity_hubs e on e.memory_id = m.id
+  left join hubs h on h.to_id = m.id
+  cross join lateral (select coalesce(
+    e.together - case when m.status = 'active' then e.alone else 0 end, 0)) as w(shared)
+  cross join (select coalesce((select use_days from conversations where user_id = p_user), 0))
+    as c(use_days)
+  where m.user_id = p_user and m.id = any(p_ids)
+$$;
+
+-- Calculate the scores of a user's active memories anew: of all, or of those with a date near
+-- p_now (from 7 days ago to 30 days ahead). Writes only what has changed; returns how many.
+create or replace function recalculate_memories(
+  p_user uuid, p_now timestamptz, p_dated boolean default false, p_floor double precision default 0.02
+) returns integer language plpgsql as $$
+declare
+  v_days integer := coalesce((select use_days from conversations where user_id = p_user), 0);
+  v_changed integer;
+begin
+  with active as materialized (
+    select m.id, m.happens_at, m.expires_at from memories m
+    where m.user_id = p_user and m.status = 'active'),
+  shared as materialized (
+    select x.entity_id, count(*) as memories
+    from memory_entities x join active a on a.id = x.memory_id
+    where x.user_id = p_user group by 1),
+  entity_hubs as materialized (
+    select x.memory_id, sum((s.memories - 1) * entity_weight(e.type)) as shared
+    from memory_entities x join shared s using (entity_id) join entities e on e.id = x.entity_id
+    where x.user_id = p_user group by 1),
+  hubs as materialized (
+    select l.to_id, count(*) as links
+    from memory_links l join active a on a.id = l.from_id
+    where l.user_id = p_user group by 1),
+  fresh as materialized (
+    select s.memory_id, s.importance, s.below_since_use_day as below,
+      memory_score(v_days, s.use_day_created, s.use_day_accessed, s.access_count, s.mention_count,
+        coalesce(h.links, 0), coalesce(e.shared, 0), a.happens_at, a.expires_at, p_now)::real
+        as score
+    from active a
+    join memory_scores s on s.memory_id = a.id
+    left join entity_hubs e on e.memory_id = a.id
+    left join hubs h on h.to_id = a.id
+    where not p_dated
+       or a.happens_at between p_now - interval '7 days' and p_now + interval '30 days'
+       or a.expires_at between p_now - interval '7 days' and p_now + interval '30 days')
+  update memory_scores s
+    set importance = f.score,
+        below_since_use_day = case when f.score < p_floor then coalesce(f.below, v_days) end
+    from fresh f
+    where s.memory_id = f.memory_id
+      and (f.importance <> f.score or (f.score < p_floor) <> (f.below is not null));
+  get diagnostics v_changed = row_count;
+  return v_changed;
+end $$;

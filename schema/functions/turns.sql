@@ -175,26 +175,47 @@ returns void language sql as $$
 $$;
 
 -- The handlers of a closing event are through. If no other turn waits, the wake-up that brought
--- the door here is done; returns whether it is. This transaction alone need not be on disk when it
--- returns: what a crash of the machine undoes is done again by the next activation.
+-- the door here is done; `done` says whether it is. The messages of the turn are still to be taken
+-- into the search: for that the indexer is woken, one row for all that has not been taken in.
+-- This transaction alone need not be on disk when it returns: what a crash of the machine undoes is
+-- done again by the next activation.
 create or replace function settle_turn(
-  p_user uuid, p_turn uuid, p_at timestamptz, p_outbox bigint
-) returns boolean language plpgsql as $$
-declare v_version integer;
+  p_user uuid, p_turn uuid, p_at timestamptz, p_outbox bigint,
+  out done boolean, out index_id bigint, out index_version integer
+) language plpgsql as $$
+declare v_version integer; v_seq bigint; v_attempt integer;
 begin
   perform set_config('synchronous_commit', 'off', true);
   -- A turn that is put back in line meanwhile has this before it once more.
   update turns t set settled_at = p_at
     where t.id = p_turn and t.user_id = p_user and t.settled_at is null
-      and t.state not in ('received', 'running');
+      and t.state not in ('received', 'running')
+    returning t.seq, t.attempt into v_seq, v_attempt;
+  if found then
+    -- An earlier attempt may have been taken in. The marks are moved in any case, so that whoever
+    -- is just taking it in sees that what they have read is out of date.
+    if v_attempt > 1 then
+      update conversations c
+        set indexed_seq = least(c.indexed_seq, v_seq) - 1, encoded_seq = least(c.encoded_seq, v_seq) - 1
+        where c.user_id = p_user;
+    end if;
+    insert into outbox as o (user_id, kind, address, lane, key, payload, due_at, created_at)
+      values (p_user, 'indexer', p_user::text, 'history', 'history', '{"type": "IndexHistory"}',
+              'epoch', p_at)
+    on conflict (kind, address, lane, key) where key is not null
+      do update set version = o.version + 1, due_at = excluded.due_at, attempts = 0,
+                    last_error = null
+    returning o.id, o.version into index_id, index_version;
+  end if;
   -- Read before looking for turns: one that is accepted after that look has raised the version.
   select o.version into v_version from outbox o where o.id = p_outbox;
   if exists (select 1 from turns t where t.user_id = p_user
                and t.state in ('received', 'running') and t.state = 'received') then
-    return false;
+    done := false;
+  else
+    delete from outbox o where o.id = p_outbox and o.version = v_version;
+    done := found;
   end if;
-  delete from outbox o where o.id = p_outbox and o.version = v_version;
-  return found;
 end $$;
 
 -- The user wants a turn stopped. A waiting one is skipped when the door comes to it; a final one

@@ -250,13 +250,16 @@ async def test_the_wake_up_is_done_only_when_no_turn_waits(database: Database, u
     assert second.wake == (first.wake[0], first.wake[1] + 1)
     await close(database, user, fence, taken, TurnState.COMPLETE, "ok")
     async with database.user(user.id) as tx:
-        assert not await turns.settle(tx, user.id, taken.turn_id, NOW, first.wake[0])
+        settled = await turns.settle(tx, user.id, taken.turn_id, NOW, first.wake[0])
+        assert not settled.done
     taken = await take(database, user, fence)
     assert isinstance(taken, TakenTurn)
     await close(database, user, fence, taken, TurnState.COMPLETE, "ok")
     async with database.user(user.id) as tx:
-        assert await turns.settle(tx, user.id, taken.turn_id, NOW, first.wake[0])
-        assert await tx.value("select count(*) from outbox") == 0
+        settled = await turns.settle(tx, user.id, taken.turn_id, NOW, first.wake[0])
+        assert settled.done
+        # What is left is the word to the indexer, one for both turns.
+        assert await tx.value("select array_agg(kind) from outbox") == ["indexer"]
 
 
 async def test_only_the_newest_turn_without_an_answer_can_be_tried_again(

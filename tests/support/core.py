@@ -22,6 +22,7 @@ from mira.clock import SystemClock
 from mira.ids import SystemIds
 from mira.llm.routing import Routing
 from mira.llm.scripted import Answer, ScriptedProvider
+from mira.memory.indexing import HistoryIndex, NoEncoders
 from mira.messages.base import Address, Message
 from mira.messages.stream import AnyTurnEvent
 from mira.prompt.composer import Composer
@@ -77,6 +78,7 @@ async def running_core(
     tools: Tools | None = None,
     reached: Callable[[Stage, UUID], None] = lambda _stage, _turn: None,
     grace: float = 5.0,
+    index: HistoryIndex | None = None,
 ) -> AsyncIterator[Core]:
     """A core on `database` whose pauses after failures are short."""
     clock, ids, bugs = SystemClock(), SystemIds(), Bugs()
@@ -104,7 +106,7 @@ async def running_core(
     system = ActorSystem(
         clock=clock,
         ids=ids,
-        kinds=kinds(parts, 60.0),
+        kinds=kinds(parts, index or HistoryIndex(database, NoEncoders(), clock), 60.0),
         routes=routes(),
         outbox=PostgresOutbox(database, clock),
         observer=bugs,

@@ -10,7 +10,7 @@ import msgspec
 
 from mira.clock import Clock
 from mira.errors import MiraError
-from mira.messages.base import Address, Event, Message
+from mira.messages.base import Address, Event, Message, Written
 
 from .durable import DurableMessage, DurableRow
 from .routes import Contribution, HandlerFailure
@@ -137,6 +137,10 @@ class Context(Protocol):
 
     async def write_durable(self, tx: object, messages: Sequence[DurableMessage]) -> None:
         """Write several durable messages at once, in order: see `tell_durable`."""
+        ...
+
+    def durable_written(self, written: Written) -> None:
+        """Say that a statement of the caller's own has written a durable message and committed."""
         ...
 
     async def done(self, tx: object) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mira.clock import Clock
 from mira.errors import MiraError
-from mira.messages.base import Address, Event, Message
+from mira.messages.base import Address, Event, Message, Written
 
 from .backend import Waiter
 from .durable import DurableMessage, DurableRow
@@ -107,6 +107,9 @@ class Envelope:
         self, tx: object, messages: Sequence[DurableMessage]
     ) -> Coroutine[Any, Any, None]:
         return self.cell.system.write_durable(tx, messages)
+
+    def durable_written(self, written: Written) -> None:
+        self.cell.system.durable_written(written)
 
     async def done(self, tx: object) -> bool:
         raise ValueError("only a durable message can be marked done")
