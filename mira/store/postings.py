@@ -82,7 +82,8 @@ async def add(tx: Tx, user_id: UUID, source: Source, documents: Sequence[Documen
     await tx.execute(
         "insert into term_counts as t (user_id, source, term, documents) "
         "select $1, $2, * from unnest($3::text[], $4::integer[]) "
-        "on conflict (user_id, source, term) do update set documents = t.documents + excluded.documents",
+        "on conflict (user_id, source, term) "
+        "do update set documents = t.documents + excluded.documents",
         user_id, source, terms, [held[term] for term in terms],
     )  # fmt: skip
     await _count(tx, user_id, source, len(documents), sum(one.length for one in documents))

@@ -36,7 +36,8 @@ async def put(
         "from unnest($4::integer[], $5::smallint[], $6::text[]) as row(doc, unit, v) "
         "on conflict (user_id, source, model, doc, unit) do update set v = excluded.v",
         user_id, source, space.id,
-        [doc for doc, _, _ in rows], [unit for _, unit, _ in rows], [literal(v) for _, _, v in rows],
+        [doc for doc, _, _ in rows], [unit for _, unit, _ in rows],
+        [literal(v) for _, _, v in rows],
     )  # fmt: skip
 
 
