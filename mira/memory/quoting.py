@@ -1,0 +1,17 @@
+"""Words of others inside of a prompt: data between marks that they cannot close."""
+
+from __future__ import annotations
+
+import re
+
+#: The marks that our templates use. Anything like them in somebody's words is disarmed.
+_MARKS = re.compile(
+    r"<(?=\s*/?\s*(?:line|earlier|conversation|memory|memories|new|candidate|set|merge|entity|group"
+    r"|entities|known)\b)",
+    re.IGNORECASE,
+)
+
+
+def quoted(text: str) -> str:
+    """`text`, so that it cannot open or close a mark of ours."""
+    return _MARKS.sub("‹", text)
