@@ -1,37 +1,28 @@
-"""The memory of each user: every change of it, and how it is read.
+"""The memory of each user: the one face of it that the rest of the house knows.
 
-Changes run as steps (see steps.py): under the user's lock, with their account, all or nothing. A
-memory is named by its id or its short id; one of another user is NotFound, as one that never was.
+A memory is named by its id or its short id; one of another user is NotFound, as one that never was.
+What changes memories is in changes.py, how they are searched in search.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Protocol
 from uuid import UUID
 
-from msgspec import UNSET, UnsetType
+import msgspec
 
 from mira.clock import Clock
-from mira.errors import Conflict, NotFound, ValidationFailed
+from mira.errors import NotFound
 from mira.ids import Ids
-from mira.memory import merging, storing
+from mira.memory import forgetting, linking
+from mira.memory.changes import Changes, Recogniser
 from mira.memory.encoding import Encoders
-from mira.memory.journal import Journal
-from mira.memory.model import (
-    LONGEST_REASON,
-    NewMemory,
-    Prepared,
-    Ref,
-    Stored,
-    Undone,
-    checked_annotation,
-    checked_text,
-    checked_time,
-)
-from mira.memory.steps import Steps
-from mira.memory.terms import clean, fold, term_frequencies
+from mira.memory.model import LinkedMemory, NewMemory, Ref, Stored
+from mira.memory.query import RecallQuery
+from mira.memory.ranking import Blend
+from mira.memory.scoring import Explanation, ScoreInputs, explain
+from mira.memory.search import MemoryRanking, MemorySearch
+from mira.memory.terms import fold
 from mira.store import (
     entities,
     memories,
@@ -41,301 +32,43 @@ from mira.store import (
     memory_scores,
 )
 from mira.store.database import Database, Tx
-from mira.store.entities import EntityView, NewEntity
-from mira.store.memories import EntityName, Memory, Order
-from mira.store.memory_events import (
-    Actor,
-    Annotation,
-    Fields,
-    Link,
-    LinkType,
-    MemoryEvent,
-    Status,
-)
+from mira.store.entities import EntityView
+from mira.store.memories import Memory, Order
+from mira.store.memory_events import Annotation, Link, MemoryEvent, Status
+from mira.store.memory_search import SHARED
 
-#: How many memories one page shows at most.
-PAGE = 200
+#: How many memories one page shows at most, and how many a picture.
+PAGE, PICTURE = 200, 500
 
 
-class Recogniser(Protocol):
-    """Finds names in texts. See mira.memory.entities."""
+class Graph(msgspec.Struct, frozen=True, kw_only=True):
+    """Memories and entities as a picture: nodes, the links between the memories, and which memory
+    is about which entity."""
 
-    async def names(self, texts: Sequence[str]) -> Sequence[Sequence[EntityName]]: ...
+    memories: tuple[Memory, ...]
+    entities: tuple[EntityView, ...]
+    links: tuple[Link, ...]
+    about: tuple[tuple[UUID, UUID], ...]
 
 
-class Memories:
+class Memories(Changes):
     """See the module. Safe to use from many tasks at once."""
 
     def __init__(
         self, database: Database, encoders: Encoders, recogniser: Recogniser | None, clock: Clock,
-        ids: Ids,
+        ids: Ids, blend: Blend | None = None,
     ) -> None:  # fmt: skip
-        self._database = database
-        self._recogniser = recogniser
-        self._clock = clock
-        self._ids = ids
-        self._steps = Steps(database, encoders, clock, ids)
+        super().__init__(database, encoders, recogniser, clock, ids)
+        self._search = MemorySearch(database, encoders, clock, ids, blend)
 
-    # Writing.
-
-    async def create(
-        self, user_id: UUID, new: NewMemory, *, actor: Actor, turn_id: UUID | None = None
-    ) -> Stored:
-        """Remember one fact. Raises ValidationFailed, Unavailable (no encoder yet)."""
-        ready = await self.prepare(user_id, [new])
-        async with self._database.user(user_id) as tx:
-            [stored] = await self.store(tx, user_id, ready, actor=actor, turn_id=turn_id)
-        return stored
-
-    async def prepare(self, user_id: UUID, news: Sequence[NewMemory]) -> list[Prepared]:
-        """Check and encode facts, outside of any transaction. Raises as `create` does."""
-        texts = [checked_text(new.text) for new in news]
-        for new in news:
-            for name in ("happens_at", "expires_at", "valid_from"):
-                checked_time(name, getattr(new, name))
-        encoded = await self._steps.encode(user_id, texts)
-        found: Sequence[Sequence[EntityName]] = [()] * len(texts)
-        if self._recogniser is not None and texts:
-            found = await self._recogniser.names(texts)
-        return [
-            Prepared(
-                new=new, text=text, terms=term_frequencies(text), vectors=encoded.get(text, {}),
-                entities=tuple(_entity(name) for name in (*new.entities, *names)),
-            )
-            for new, text, names in zip(news, texts, found, strict=True)
-        ]  # fmt: skip
-
-    async def store(
-        self, tx: Tx, user_id: UUID, news: Sequence[Prepared], *, actor: Actor,
-        turn_id: UUID | None = None,
-    ) -> list[Stored]:  # fmt: skip
-        """Store prepared facts in the caller's transaction, each a step of its own, in order.
-
-        What repeats a standing memory reinforces it; what supersedes others closes them.
-        """
-        stored = []
-        for one in news:
-            journal = await self._steps.begin(
-                tx, user_id, {one.text: one.vectors}, actor=actor, turn_id=turn_id
-            )
-            stored.append(await storing.store(journal, one, turn_id))
-            await journal.write()
-        return stored
-
-    async def edit(
-        self, user_id: UUID, ref: Ref, *, version: int, text: str | None = None,
-        happens_at: datetime | UnsetType | None = UNSET,
-        expires_at: datetime | UnsetType | None = UNSET,
-        actor: Actor, turn_id: UUID | None = None,
-    ) -> Memory:  # fmt: skip
-        """Change text or dates. Raises NotFound, Conflict (changed since `version`)."""
-        kept = UNSET if text is None else checked_text(text)
-        for name, at in (("happens_at", happens_at), ("expires_at", expires_at)):
-            if at is not UNSET:
-                checked_time(name, at)
-
-        async def act(journal: Journal, memory: Memory) -> None:
-            memories.expect_version(memory, version)
-            fields = Fields(text=kept, happens_at=happens_at, expires_at=expires_at)
-            await journal.change("edited", memory, fields)
-
-        texts = [] if kept is UNSET else [kept]
-        return await self._one(user_id, ref, act, actor=actor, turn_id=turn_id, texts=texts)
-
-    async def archive(
-        self, user_id: UUID, ref: Ref, *, actor: Actor, turn_id: UUID | None = None
-    ) -> Memory:
-        """Take a memory out of every search; nothing if it is archived. Raises NotFound."""
-
-        async def act(journal: Journal, memory: Memory) -> None:
-            await journal.change("archived", memory, Fields(status="archived"))
-
-        return await self._one(user_id, ref, act, actor=actor, turn_id=turn_id)
-
-    async def restore(
-        self, user_id: UUID, ref: Ref, *, actor: Actor, turn_id: UUID | None = None
-    ) -> Memory:
-        """Take a memory back from the archive; nothing if it is active. Raises NotFound."""
-
-        async def act(journal: Journal, memory: Memory) -> None:
-            await journal.change("restored", memory, Fields(status="active"))
-
-        return await self._one(user_id, ref, act, actor=actor, turn_id=turn_id)
-
-    async def delete(
-        self, user_id: UUID, ref: Ref, *, actor: Actor, turn_id: UUID | None = None
-    ) -> None:
-        """Remove a memory for good, with its words in the index, in annotations and in the account
-        of what happened. Cannot be undone. Raises NotFound."""
-
-        async def act(journal: Journal) -> None:
-            await journal.delete(await memories.get(journal.tx, user_id, ref))
-
-        await self._steps.run(user_id, act, actor=actor, turn_id=turn_id)
-
-    async def touch(
-        self, user_id: UUID, ref: Ref, *, turn_id: UUID | None = None, actor: Actor
-    ) -> Memory:
-        """Say that a memory matters: one more mention. Once a turn is enough. Raises NotFound."""
-
-        async def act(journal: Journal, memory: Memory) -> None:
-            if turn_id is None or not await memory_events.happened(
-                journal.tx, user_id, memory.id, "touched", turn_id
-            ):
-                use_day = await memories.use_days(journal.tx, user_id)
-                await journal.count("touched", memory, use_day)
-
-        return await self._one(user_id, ref, act, actor=actor, turn_id=turn_id)
-
-    async def used(self, user_id: UUID, ids: Sequence[UUID], *, turn_id: UUID) -> list[UUID]:
-        """These memories were of use in a turn: counted once a turn each. Returns the counted.
-
-        No step: what is used changes nothing of what is remembered.
-        """
-        async with self._database.user(user_id) as tx:
-            use_day = await memories.use_days(tx, user_id)
-            counted = await memories.used(tx, user_id, ids, turn_id, use_day)
-            await memory_scores.refresh(tx, user_id, counted, self._clock.now())
-        return counted
-
-    async def link(
-        self, user_id: UUID, from_ref: Ref, to_ref: Ref, type: LinkType, *,  # noqa: A002
-        reason: str = "",
-        confidence: float = 1.0, actor: Actor, turn_id: UUID | None = None,
-    ) -> Link:  # fmt: skip
-        """Link two memories; nothing if they are linked so already.
-
-        Raises NotFound, ValidationFailed (a memory to itself, a confidence outside 0…1).
-        """
-        if not 0 <= confidence <= 1:
-            raise ValidationFailed("A confidence lies between 0 and 1.", (("confidence", ""),))
-        words = clean(reason).strip()[:LONGEST_REASON]
-
-        async def act(journal: Journal) -> Link:
-            one, other = await self._both(journal.tx, user_id, from_ref, to_ref)
-            if one == other:
-                raise ValidationFailed("A memory is not linked to itself.")
-            link = Link(
-                from_id=one, to_id=other, type=type, reason=words, confidence=confidence,
-                created_at=journal.now,
-            )  # fmt: skip
-            if not await journal.link(link):
-                return await memory_links.get(journal.tx, user_id, one, other, type)
-            await memory_scores.refresh(journal.tx, user_id, [other], journal.now)
-            return await memory_links.get(journal.tx, user_id, one, other, type)
-
-        return await self._steps.run(user_id, act, actor=actor, turn_id=turn_id)
-
-    async def unlink(
-        self, user_id: UUID, from_ref: Ref, to_ref: Ref, type: LinkType, *,  # noqa: A002
-        actor: Actor, turn_id: UUID | None = None,
-    ) -> None:  # fmt: skip
-        """Remove a link. Raises NotFound."""
-
-        async def act(journal: Journal) -> None:
-            one, other = await self._both(journal.tx, user_id, from_ref, to_ref)
-            await journal.unlink(await memory_links.get(journal.tx, user_id, one, other, type))
-            await memory_scores.refresh(journal.tx, user_id, [other], journal.now)
-
-        await self._steps.run(user_id, act, actor=actor, turn_id=turn_id)
-
-    async def annotate(
-        self, user_id: UUID, ref: Ref, text: str, *, author: str, turn_id: UUID | None = None
-    ) -> Annotation:
-        """Put a remark beside a memory; `author` is user, model or review. Raises NotFound."""
-        if author not in ("user", "model", "review"):
-            raise ValidationFailed("An annotation is by user, model or review.")
-        made = Annotation(
-            id=self._ids.new(), author=author,  # type: ignore[arg-type]
-            text=checked_annotation(text), at=self._clock.now(),
-        )  # fmt: skip
-
-        async def act(journal: Journal, memory: Memory) -> None:
-            await journal.annotate(memory.id, made)
-
-        actor: Actor = author  # type: ignore[assignment]
-        await self._one(user_id, ref, act, actor=actor, turn_id=turn_id)
-        return made
-
-    async def merge(
-        self, user_id: UUID, refs: Sequence[Ref], text: str, *, actor: Actor,
-        turn_id: UUID | None = None,
-    ) -> Memory:  # fmt: skip
-        """Make one memory of several; the sources are archived. See merging.merge."""
-        kept = checked_text(text)
-
-        async def act(journal: Journal) -> Memory:
-            tx = journal.tx
-            ids = merging.all_found(refs, await memories.resolve(tx, user_id, refs))
-            sources = await memories.find(tx, user_id, ids)
-            made = await merging.merge(journal, [sources[one] for one in ids], kept, turn_id)
-            return await memories.get(tx, user_id, made)
-
-        return await self._steps.run(user_id, act, actor=actor, turn_id=turn_id, texts=[kept])
-
-    async def supersede(
-        self, user_id: UUID, old_ref: Ref, new_ref: Ref, *, at: datetime | None = None,
-        actor: Actor, turn_id: UUID | None = None,
-    ) -> Memory:  # fmt: skip
-        """Close a memory at `at` (now) in favour of another; returns the closed one.
-
-        Raises NotFound, Conflict if it is closed already or the other leads back to it.
-        """
-        checked_time("at", at)
-
-        async def act(journal: Journal) -> Memory:
-            tx = journal.tx
-            old_id, new_id = await self._both(tx, user_id, old_ref, new_ref)
-            found = await memories.find(tx, user_id, [old_id, new_id])
-            if found[old_id].superseded_by is not None:
-                raise Conflict(f"{found[old_id].short_id} has been superseded already.")
-            if old_id in await memories.successors(tx, user_id, new_id):
-                raise Conflict("A memory cannot supersede what it was superseded by.")
-            await storing.supersede(journal, found[old_id], new_id, at or journal.now)
-            await memory_scores.refresh(tx, user_id, [old_id], journal.now)
-            return await memories.get(tx, user_id, old_id)
-
-        return await self._steps.run(user_id, act, actor=actor, turn_id=turn_id)
-
-    async def merge_entities(
-        self, user_id: UUID, into: UUID, others: Sequence[UUID], *, actor: Actor,
-        turn_id: UUID | None = None,
-    ) -> EntityView:  # fmt: skip
-        """Let one entity stand for others too. Raises NotFound, ValidationFailed (other types)."""
-
-        async def act(journal: Journal) -> EntityView:
-            await merging.merge_entities(journal, into, others)
-            [now] = await entities.follow(journal.tx, user_id, [into])
-            return await entities.get(journal.tx, user_id, now)
-
-        return await self._steps.run(user_id, act, actor=actor, turn_id=turn_id)
-
-    async def undo(
-        self, user_id: UUID, event_id: UUID, *, actor: Actor = "user", turn_id: UUID | None = None
-    ) -> Undone:
-        """Take back the whole step of an event, in a step of its own that can be undone too.
-
-        Raises NotFound; Conflict if it was undone already, was a deletion, or if something that
-        it changed has been changed since. Nothing is changed then.
-        """
-
-        async def act(journal: Journal) -> Undone:
-            tx = journal.tx
-            event = await memory_events.get(tx, user_id, event_id)
-            if event.undone_by is not None:
-                raise Conflict("This has been undone already.")
-            done = await memory_events.of_step(tx, user_id, event.step)
-            for one in reversed(done):
-                await journal.invert(one)
-            await memory_events.mark_undone(tx, user_id, event.step, journal.step)
-            await memory_events.unmark_undone(tx, user_id, event.step)
-            touched = list({one.memory_id for one in done})
-            await memory_scores.refresh(tx, user_id, touched, journal.now)
-            return Undone(step=journal.step, events=tuple(journal.events))
-
-        return await self._steps.run(user_id, act, actor=actor, turn_id=turn_id)
-
-    # Reading.
+    async def search(
+        self, user_id: UUID, query: RecallQuery, *, limit: int | None = None,
+        turn_id: UUID | None = None, purpose: str = "search", traced: bool = True,
+    ) -> MemoryRanking:  # fmt: skip
+        """What has to do with what is looked for, best first. See search.MemorySearch."""
+        return await self._search.search(
+            user_id, query, limit=limit, turn_id=turn_id, purpose=purpose, traced=traced
+        )
 
     async def get(self, user_id: UUID, ref: Ref) -> Memory:
         """Raises NotFound."""
@@ -387,29 +120,85 @@ class Memories:
                 tx, user_id, before=before, limit=min(limit, PAGE), q=fold(q) if q else None
             )
 
-    # Helpers.
+    async def links(self, user_id: UUID, ref: Ref, *, depth: int = 1) -> list[LinkedMemory]:
+        """The memories within `depth` (at most 3) links, either way, the strongest ways first;
+        archived ones too. Raises NotFound."""
+        async with self._database.user(user_id) as tx:
+            memory = await memories.get(tx, user_id, ref)
+            ways = (await linking.ways(tx, user_id, [memory.id], depth=depth))[memory.id]
+            rows = await memories.find(tx, user_id, [way.at for way in ways])
+        return [linking.reached(way, rows[way.at]) for way in ways if way.at in rows]
 
-    async def _one(
-        self, user_id: UUID, ref: Ref, act: Callable[[Journal, Memory], Awaitable[None]], *,
-        actor: Actor, turn_id: UUID | None, texts: Sequence[str] = (),
-    ) -> Memory:  # fmt: skip
-        """Run a step on one memory; return it as it stands then. Raises NotFound."""
+    async def explain(self, user_id: UUID, ref: Ref) -> Explanation:
+        """The memory's score at this moment, term by term. Raises NotFound."""
+        now = self._clock.now()
+        async with self._database.user(user_id) as tx:
+            memory = await memories.get(tx, user_id, ref)
+            parts = (await memory_scores.at(tx, user_id, [memory.id], now))[memory.id]
+            use_days = await memories.use_days(tx, user_id)
+        return explain(
+            ScoreInputs(
+                use_days=use_days, use_day_created=memory.use_day_created,
+                use_day_accessed=memory.use_day_accessed, access_count=memory.access_count,
+                mention_count=memory.mention_count, links=parts.links, entities=parts.entities,
+                happens_at=memory.happens_at, expires_at=memory.expires_at,
+            ),
+            now,
+        )  # fmt: skip
 
-        async def step(journal: Journal) -> Memory:
-            memory = await memories.get(journal.tx, user_id, ref)
-            await act(journal, memory)
-            await memory_scores.refresh(journal.tx, user_id, [memory.id], journal.now)
-            return await memories.get(journal.tx, user_id, memory.id)
+    async def graph(self, user_id: UUID, *, around: Ref | None = None, limit: int = 150) -> Graph:
+        """A picture of at most `limit` (500) memories: the most important active ones, or those
+        nearest to one of them over links. Raises NotFound."""
+        most = min(limit, PICTURE)
+        async with self._database.user(user_id) as tx:
+            if around is None:
+                shown = await memories.page(
+                    tx, user_id, status="active", order="importance", before=None, limit=most
+                )
+            else:
+                middle = await memories.get(tx, user_id, around)
+                ways = (await linking.ways(tx, user_id, [middle.id], depth=linking.DEEPEST))[
+                    middle.id
+                ]
+                ids = [middle.id, *(way.at for way in ways)][:most]
+                found = await memories.find(tx, user_id, ids)
+                shown = [found[one] for one in ids if one in found]
+            ids = [one.id for one in shown]
+            links = await memory_links.touching(tx, user_id, ids)
+            owned = await entities.of_memories(tx, user_id, ids)
+            named = await entities.find(
+                tx, user_id, list({one for own in owned.values() for one in own})
+            )
+        present = set(ids)
+        return Graph(
+            memories=tuple(shown),
+            entities=tuple(named),
+            links=tuple(e for e in links if e.from_id in present and e.to_id in present),
+            about=tuple((one, entity) for one, own in owned.items() for entity in own),
+        )
 
-        return await self._steps.run(user_id, step, actor=actor, turn_id=turn_id, texts=texts)
+    # What everybody shares: for the administrator.
 
-    async def _both(self, tx: Tx, user_id: UUID, one: Ref, other: Ref) -> tuple[UUID, UUID]:
-        known = await memories.resolve(tx, user_id, [one, other])
-        merging.all_found([one, other], known)
-        return known[one], known[other]
+    async def add_shared(self, new: NewMemory) -> Stored:
+        """Add a memory that every user finds and none can change. Raises as `create` does."""
+        return await self.create(SHARED, new, actor="import")
 
+    async def remove_shared(self, ref: Ref) -> None:
+        """Remove one for good. Raises NotFound."""
+        await self.delete(SHARED, ref, actor="import")
 
-def _entity(name: EntityName) -> NewEntity:
-    return NewEntity(
-        name=clean(name.name).strip()[:200], key=fold(name.name).strip()[:200], type=name.type
-    )
+    async def shared(self, *, limit: int = PAGE) -> list[Memory]:
+        """The memories that everybody shares, the newest first."""
+        return await self.page(SHARED, limit=limit)
+
+    # What a new use-day brings: for the keeper, in a transaction of its own making.
+
+    async def recalculate(self, tx: Tx, user_id: UUID, *, dated: bool = False) -> int:
+        """Store every active memory's score as it is now; returns how many changed. See
+        forgetting.recalculate."""
+        return await forgetting.recalculate(tx, user_id, self._clock.now(), dated=dated)
+
+    async def forget(self, tx: Tx, user_id: UUID, *, limit: int = 500) -> list[UUID]:
+        """Archive what has been under the floor for seven use-days; returns which, at most
+        `limit`: call again while there are as many."""
+        return await forgetting.forget(self._steps, tx, user_id, limit=limit)

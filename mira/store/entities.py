@@ -94,6 +94,16 @@ async def get(tx: Tx, user_id: UUID, entity_id: UUID) -> EntityView:
     return EntityView(**dict(row))
 
 
+async def find(tx: Tx, user_id: UUID, ids: Sequence[UUID]) -> list[EntityView]:
+    """Those of these entities that exist, those of most memories first."""
+    if not ids:
+        return []
+    rows = await tx.fetch(
+        _SELECT + "and e.id = any($2) order by memories desc, e.id", user_id, list(ids)
+    )
+    return [EntityView(**dict(row)) for row in rows]
+
+
 async def page(
     tx: Tx, user_id: UUID, *, before: tuple[int, UUID] | None, limit: int, q: str | None = None
 ) -> list[EntityView]:

@@ -247,17 +247,18 @@ async def succeeded_by(tx: Tx, user_id: UUID, memory_id: UUID) -> list[UUID]:
     return [row["id"] for row in rows]
 
 
-async def successors(tx: Tx, user_id: UUID, memory_id: UUID) -> list[UUID]:
-    """What superseded a memory, what superseded that, and so on."""
+async def successors_of(tx: Tx, user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[UUID]]:
+    """For each of these: what superseded it, what superseded that, and so on."""
     rows = await tx.fetch(
-        "with recursive later(id, depth) as ("
-        "  select superseded_by, 1 from memories where user_id = $1 and id = $2 "
-        "  union select m.superseded_by, l.depth + 1 from later l join memories m on m.id = l.id "
-        "  where l.depth < 1000) "
-        "select id from later where id is not null order by depth",
-        user_id, memory_id,
+        "with recursive later(start, id, depth) as ("
+        "  select id, superseded_by, 1 from memories where user_id = $1 and id = any($2) "
+        "  union select l.start, m.superseded_by, l.depth + 1 "
+        "  from later l join memories m on m.id = l.id where l.depth < 1000) "
+        "select start, array_agg(id order by depth) as chain from later "
+        "where id is not null group by start",
+        user_id, list(ids),
     )  # fmt: skip
-    return [row["id"] for row in rows]
+    return {row["start"]: list(row["chain"]) for row in rows}
 
 
 def record_of(memory: Memory, entities: tuple[UUID, ...]) -> Record:

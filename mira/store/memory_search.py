@@ -1,12 +1,28 @@
-"""Candidates among a user's active memories: which read alike, which hold a query's terms."""
+"""What searches read of memories besides vectors and postings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
+
+import msgspec
 
 from mira.store.database import Tx
 from mira.store.spaces import Source
+
+#: The user whom nobody is, whose memories everybody finds.
+SHARED = UUID("00000000-0000-0000-0000-0000000000ff")
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """What ranking needs to know of a memory. `score`: its importance, calculated just now."""
+
+    id: UUID
+    doc: int
+    score: float
+    use_day_created: int
+    superseded: bool
 
 
 async def sharing_rare_terms(
@@ -23,3 +39,77 @@ async def sharing_rare_terms(
         user_id, Source.MEMORIES, list(terms), int(length * 0.8), int(length * 1.25) + 1, limit,
     )  # fmt: skip
     return [row["doc"] for row in rows]
+
+
+async def candidates(
+    tx: Tx, user_id: UUID, docs: Sequence[int], now: datetime
+) -> dict[int, Candidate]:
+    """Those of these documents that are active memories, scored as of `now`."""
+    rows = await tx.fetch(
+        "with found as materialized (select id, doc, superseded_by is not null as superseded "
+        "  from memories where user_id = $1 and doc = any($2) and status = 'active') "
+        "select f.id, f.doc, f.superseded, s.use_day_created, n.score from found f "
+        "join memory_scores s on s.memory_id = f.id "
+        "join memory_scores_at($1, (select array_agg(id) from found), $3) n on n.memory_id = f.id",
+        user_id, list(docs), now,
+    )  # fmt: skip
+    return {row["doc"]: Candidate(**dict(row)) for row in rows}
+
+
+async def true_at(tx: Tx, user_id: UUID, at: datetime) -> list[int]:
+    """The documents of active memories that were true at `at`."""
+    rows = await tx.fetch(
+        "select doc from memories where user_id = $1 and status = 'active' "
+        "and valid_from <= $2 and (valid_to is null or valid_to > $2)",
+        user_id, at,
+    )  # fmt: skip
+    return [row["doc"] for row in rows]
+
+
+async def docs_of(tx: Tx, user_id: UUID, ids: Sequence[UUID]) -> list[int]:
+    """The numbers of those of these memories that exist."""
+    if not ids:
+        return []
+    rows = await tx.fetch(
+        "select doc from memories where user_id = $1 and id = any($2)", user_id, list(ids)
+    )
+    return [row["doc"] for row in rows]
+
+
+async def about(
+    tx: Tx, user_id: UUID, entity_ids: Sequence[UUID], *, each: int
+) -> list[tuple[UUID, int, list[int]]]:
+    """For each entity: how many active memories it has, and the `each` most important of them."""
+    rows = await tx.fetch(
+        "select e.id, (select count(*) from memory_entities x join memories m "
+        "    on m.id = x.memory_id and m.status = 'active' where x.entity_id = e.id) as memories, "
+        "  array(select m.doc from memory_entities x "
+        "    join memories m on m.id = x.memory_id and m.status = 'active' "
+        "    join memory_scores s on s.memory_id = m.id "
+        "    where x.entity_id = e.id order by s.importance desc, m.doc desc limit $3) as docs "
+        "from entities e where e.user_id = $1 and e.id = any($2)",
+        user_id, list(entity_ids), each,
+    )  # fmt: skip
+    return [(row["id"], row["memories"], row["docs"]) for row in rows]
+
+
+async def named(tx: Tx, user_id: UUID, keys: Sequence[str]) -> dict[str, list[UUID]]:
+    """The entities (merges followed) that bear these very names, whatever their type."""
+    rows = await tx.fetch(
+        "select key, coalesce(merged_into, id) as id from entities "
+        "where user_id = $1 and key = any($2) order by created_at, id",
+        user_id, list(keys),
+    )  # fmt: skip
+    found: dict[str, list[UUID]] = {}
+    for row in rows:
+        found.setdefault(row["key"], []).append(row["id"])
+    return found
+
+
+async def any_active(tx: Tx, user_id: UUID) -> bool:
+    """Whether the user has a memory that can be found."""
+    there: bool = await tx.value(
+        "select exists (select from corpora where user_id = $1 and source = $2 and documents > 0)",
+        user_id, Source.MEMORIES,
+    )  # fmt: skip
+    return there

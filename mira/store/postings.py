@@ -126,3 +126,58 @@ async def _count(tx: Tx, user_id: UUID, source: Source, documents: int, length: 
 
 def _columns(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
     return [[row[at] for row in rows] for at in range(width)]
+
+
+class TermDocuments(msgspec.Struct, frozen=True):
+    """A term: in how many documents it occurs, and those that were read of them, rising."""
+
+    term: str
+    documents: int
+    docs: Sequence[int]
+    tf: Sequence[int]
+    lengths: Sequence[int]
+
+
+async def lists(
+    tx: Tx, user_id: UUID, source: Source, terms: Sequence[str], *, budget: int
+) -> tuple[list[TermDocuments], list[str]]:
+    """The posting lists of the rarest of `terms`, as many as `budget` postings allow (of the
+    first at most so many, the newest), and the terms that are too common for it."""
+    rows = await tx.fetch(
+        "with t as materialized (select term, documents, "
+        "  sum(documents) over (order by documents, term) > $4 "
+        "    and row_number() over (order by documents, term) > 1 as common "
+        "  from term_counts where user_id = $1 and source = $2 and term = any($3)) "
+        "select t.term, t.documents, t.common, p.docs, p.tf, p.lengths from t "
+        "left join lateral (select array_agg(doc) as docs, array_agg(tf) as tf, "
+        "    array_agg(length) as lengths "
+        "  from (select doc, tf, length from postings where user_id = $1 and source = $2 "
+        "    and term = t.term order by doc desc limit $4) newest) p on not t.common "
+        "order by t.documents, t.term",
+        user_id, source, list(terms), budget,
+    )  # fmt: skip
+    found = [
+        TermDocuments(
+            row["term"], row["documents"], row["docs"][::-1], row["tf"][::-1], row["lengths"][::-1]
+        )
+        for row in rows
+        if row["docs"]
+    ]
+    return found, [row["term"] for row in rows if row["common"]]
+
+
+async def among(
+    tx: Tx, user_id: UUID, source: Source, terms: Sequence[str], docs: Sequence[int]
+) -> list[TermDocuments]:
+    """Where `terms` occur among `docs`."""
+    if not terms or not docs:
+        return []
+    rows = await tx.fetch(
+        "select t.term, t.documents, array_agg(p.doc order by p.doc) as docs, "
+        "  array_agg(p.tf order by p.doc) as tf, array_agg(p.length order by p.doc) as lengths "
+        "from term_counts t join postings p on p.user_id = $1 and p.source = $2 "
+        "  and p.term = t.term and p.doc = any($4) "
+        "where t.user_id = $1 and t.source = $2 and t.term = any($3) group by 1, 2",
+        user_id, source, list(terms), list(docs),
+    )  # fmt: skip
+    return [TermDocuments(*row) for row in rows]

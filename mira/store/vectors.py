@@ -55,13 +55,19 @@ async def remove(tx: Tx, user_id: UUID, source: Source, docs: Sequence[int]) -> 
 
 async def nearest(
     tx: Tx, user_id: UUID, source: Source, space: Space, vector: Vector, *, limit: int,
-    without: Sequence[int] = (),
+    without: Sequence[int] = (), only: Sequence[int] | None = None,
 ) -> list[Near]:  # fmt: skip
-    """The documents most like `vector` (unit 0), by an exact scan of this user's; best first."""
+    """The documents most like `vector` (unit 0), by an exact scan of this user's; best first.
+
+    Those of `without` are left out; with `only`, all others too.
+    """
     rows = await tx.fetch(
         f"select doc, 1 - (v <=> $4::text::halfvec({space.dimension})) as similarity "  # noqa: S608
         f"from {space.table} where user_id = $1 and source = $2 and model = $3 and unit = 0 "
-        "and doc <> all($6) order by 2 desc, doc desc limit $5",
+        + ("and doc <> all($6) " if without else "and $6::integer[] is not null ")
+        + ("" if only is None else "and doc = any($7) ")
+        + "order by 2 desc, doc desc limit $5",
         user_id, source, space.id, literal(vector), limit, list(without),
+        *(() if only is None else (list(only),)),
     )  # fmt: skip
     return [Near(row["doc"], row["similarity"]) for row in rows]

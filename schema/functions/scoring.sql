@@ -57,8 +57,8 @@ begin
   end if;
   if p_expires_at is not null and p_now > p_expires_at then
     v_days := extract(epoch from p_now - p_expires_at)::double precision / 86400;
-    if p_form = 'compat_v1' or v_days > 5 then return 0; end if;
-    v_trail_off := greatest(0, 1 - v_days / 5);
+    if p_form = 'compat_v1' or v_days >= 5 then return 0; end if;
+    v_trail_off := 1 - v_days / 5;
   end if;
 
   v_x := v_raw * v_recency * v_temporal * v_trail_off;

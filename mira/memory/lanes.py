@@ -1,0 +1,156 @@
+"""The lanes of a search over one user's memories: by meaning, by words, by whom it is about.
+
+Each lane gives its best documents with a score of its own; documents are numbers of the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from uuid import UUID
+
+import numpy as np
+from rapidfuzz import fuzz, process
+
+from mira.memory.bm25 import PostingList, gather, idf, score
+from mira.memory.terms import STOP_WORDS, fold, terms, words
+from mira.store import entities, memory_search, postings, vectors
+from mira.store.database import Tx
+from mira.store.postings import TermDocuments
+from mira.store.spaces import Source, Space
+
+#: How many documents a lane gives at most.
+DEPTH = 100
+#: How many postings are read for a search; terms beyond that only sort what others found.
+BUDGET = 10_000
+#: How many of the documents found by rare terms are weighed with the common ones too.
+WEIGHED = 500
+#: How many entities count, how many memories of each, and how like a name must be.
+ENTITIES, OF_EACH, LIKENESS = 5, 15, 85.0
+#: The longest name, in words, that is looked for in a phrase.
+LONGEST_NAME = 4
+
+Lane = Mapping[int, float]
+"""Scores by document."""
+
+
+async def dense(
+    tx: Tx, user_id: UUID, space: Space, queries: Sequence[Sequence[float]],
+    without: Collection[int], only: Collection[int] | None,
+) -> Lane:  # fmt: skip
+    """By meaning: the cosine to the phrase that a memory is nearest to."""
+    best: dict[int, float] = {}
+    for query in queries:
+        near = await vectors.nearest(
+            tx, user_id, Source.MEMORIES, space, query, limit=DEPTH, without=list(without),
+            only=None if only is None else list(only),
+        )  # fmt: skip
+        for one in near:
+            best[one.doc] = max(one.similarity, best.get(one.doc, -1.0))
+    return best
+
+
+async def lexical(
+    tx: Tx, user_id: UUID, phrases: Sequence[str], without: Collection[int],
+    only: Collection[int] | None,
+) -> Lane:  # fmt: skip
+    """By words: BM25 of the phrase that fits a memory best, as a share of what the best memory has
+    for that phrase."""
+    asked = [list(dict.fromkeys(terms(phrase))) for phrase in phrases]
+    wanted = list(dict.fromkeys(term for one in asked for term in one))
+    if not wanted:
+        return {}
+    whole = await postings.corpus(tx, user_id, Source.MEMORIES)
+    lists, common = await postings.lists(tx, user_id, Source.MEMORIES, wanted, budget=BUDGET)
+    weights = {one.term: float(idf(whole.documents, one.documents)) for one in lists}
+    if common and lists:
+        first = gather([_posting_list(one) for one in lists])
+        partial = score(first.tf, first.lengths, whole.average, [weights[o.term] for o in lists])
+        best = first.docs[np.argsort(-partial, kind="stable")[:WEIGHED]]
+        kept = set(best.tolist())
+        lists = [_among(one, kept) for one in lists]
+        more = await postings.among(tx, user_id, Source.MEMORIES, common, best.tolist())
+        weights |= {one.term: float(idf(whole.documents, one.documents)) for one in more}
+        lists += more
+    gathered = gather([_posting_list(one) for one in lists])
+    docs = gathered.docs
+    allowed = np.ones(len(docs), bool)
+    if without:
+        allowed &= ~np.isin(docs, list(without))
+    if only is not None:
+        allowed &= np.isin(docs, list(only))
+    result = np.zeros(len(docs))
+    for one in asked:
+        of_phrase = [weights[each.term] if each.term in one else 0.0 for each in lists]
+        scores = np.where(
+            allowed, score(gathered.tf, gathered.lengths, whole.average, of_phrase), 0.0
+        )
+        if len(scores) and scores.max() > 0:
+            result = np.maximum(result, scores / scores.max() if len(asked) > 1 else scores)
+    order = np.argsort(-result, kind="stable")[:DEPTH]
+    return {int(docs[at]): float(result[at]) for at in order if result[at] > 0}
+
+
+async def entity(
+    tx: Tx, user_id: UUID, names: Sequence[str], phrases: Sequence[str], without: Collection[int],
+    only: Collection[int] | None,
+) -> Lane:  # fmt: skip
+    """By whom or what they are about: the rarer a name, the more it says."""
+    found = await _entities(tx, user_id, names, phrases)
+    if not found:
+        return {}
+    whole = await postings.corpus(tx, user_id, Source.MEMORIES)
+    most = float(idf(whole.documents, 1)) or 1.0
+    lane: dict[int, float] = {}
+    for _, memories, docs in await memory_search.about(tx, user_id, found, each=OF_EACH):
+        rarity = float(idf(whole.documents, memories)) / most
+        for doc in docs:
+            if doc not in without and (only is None or doc in only):
+                lane[doc] = lane.get(doc, 0.0) + rarity
+    return lane
+
+
+async def _entities(
+    tx: Tx, user_id: UUID, names: Sequence[str], phrases: Sequence[str]
+) -> list[UUID]:
+    """The entities that are meant: by their very name, or else by one very like it."""
+    keys = [key for name in names if (key := fold(name).strip())]
+    exact = await memory_search.named(tx, user_id, keys or _names_in(phrases))
+    found = [one for key in exact for one in exact[key]]
+    missing = [key for key in keys if key not in exact]
+    if missing:
+        known = await entities.known(tx, user_id)
+        choices = [key for _, key, _ in known]
+        for key in missing:
+            like = process.extract(
+                key, choices, scorer=fuzz.ratio, score_cutoff=LIKENESS, limit=ENTITIES
+            )
+            found += [known[at][0] for _, _, at in like]
+        found = await entities.follow(tx, user_id, found)
+    return list(dict.fromkeys(found))[:ENTITIES]
+
+
+def _names_in(phrases: Sequence[str]) -> list[str]:
+    """Everything in the phrases that could be a name: up to four words running."""
+    found: dict[str, None] = {}
+    for phrase in phrases:
+        said = list(words(phrase))[:200]
+        for length in range(LONGEST_NAME, 0, -1):
+            for at in range(len(said) - length + 1):
+                part = said[at : at + length]
+                if length > 1 or part[0] not in STOP_WORDS:
+                    found[" ".join(part)] = None
+    return list(found)
+
+
+def _posting_list(one: TermDocuments) -> PostingList:
+    return PostingList(
+        one.term, one.documents, np.asarray(one.docs, np.int64), np.asarray(one.tf, np.int64),
+        np.asarray(one.lengths, np.int64),
+    )  # fmt: skip
+
+
+def _among(one: TermDocuments, docs: set[int]) -> TermDocuments:
+    rows = [row for row in zip(one.docs, one.tf, one.lengths, strict=True) if row[0] in docs]
+    return TermDocuments(
+        one.term, one.documents, [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]
+    )
