@@ -41,7 +41,7 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     created_at: datetime
     happens_at: datetime | None = None
-    superseded_by: str | None = None
+    superseded: bool = False
     linked: tuple[str, ...] = ()
 
 

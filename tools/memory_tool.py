@@ -116,6 +116,6 @@ class MemoryTool(Tool):
 def _line(memory: MemoryView) -> str:
     dated = f", {memory.happens_at:%Y-%m-%d %H:%M %Z}" if memory.happens_at else ""
     state = "" if memory.status == "active" else f", {memory.status}"
-    newer = f", superseded by {memory.superseded_by}" if memory.superseded_by else ""
+    newer = ", superseded" if memory.superseded else ""
     head = f"{memory.id} ({memory.importance:.2f}{dated}{state}{newer}) {memory.text}"
     return "\n".join([head, *(f"  {line}" for line in memory.linked)])

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mira.clock import Clock
 from mira.memory import passage_text, terms
+from mira.memory.encoding import Encoders
 from mira.memory.passage_text import PassageText
 from mira.store import passages, postings, spaces, vectors
 from mira.store.database import Database
@@ -29,39 +26,12 @@ from mira.store.spaces import Source
 TURNS = 16
 
 
-class Encoder(Protocol):
-    """What makes vectors. See mira.memory.embedding."""
-
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def dimension(self) -> int: ...
-
-    async def texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Raises Unavailable while it cannot."""
-        ...
-
-
-class Encoders(Protocol):
-    """The encoders of this process, by model."""
-
-    @property
-    def current(self) -> Encoder | None:
-        """The one that new vectors come from; None if there are to be none."""
-        ...
-
-    def of(self, model: str) -> Encoder | None:
-        """That of a model which a user still has vectors of; None if it is not there."""
-        ...
-
-
 class NoEncoders:
     """None at all: messages are found by their words."""
 
     current = None
 
-    def of(self, model: str) -> Encoder | None:
+    def of(self, model: str) -> None:
         return None
 
 
