@@ -36,6 +36,7 @@ from mira.errors import MiraError, StartupRefused, Unavailable
 from mira.llm import models as llm_models
 from mira.llm.models import Models
 from mira.memory.indexing import HistoryIndex, NoEncoders
+from mira.memory.memories import Memories
 from mira.prompt.composer import Composer
 from mira.prompt.templates import Templates
 from mira.services import preflight
@@ -169,6 +170,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
     web = build_web(
         WebServices(
             conversations=conversations,
+            memories=Memories(database, NoEncoders(), None, clock, resources.ids),
             database=database,
             cache=resources.cache,
             secrets=LiveSecrets(resources.secrets, models),

@@ -26,6 +26,8 @@ class Command:
 COMMANDS = (
     Command("serve", "Start the server and stay with it", "mira.cli.serve:serve"),
     Command("chat", "Talk to MIRA in the terminal", "mira.cli.chat.command:chat"),
+    Command("memory", "Look at what is remembered, change it, and undo changes",
+            "mira.cli.memory:app"),
     Command("signin", "Make a link that signs a browser in, once", "mira.cli.signin:signin"),
     Command("key", "Make, list and revoke API keys", "mira.cli.key:app"),
     Command("secret", "Keep, list and destroy secrets, such as keys of providers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -84,6 +85,14 @@ async def recent(
 async def of_turn(tx: Tx, user_id: UUID, turn_id: UUID) -> list[HistoryMessage]:
     """One turn's messages in order."""
     rows = await tx.fetch(_SELECT + "and m.turn_id = $2 order by m.position", user_id, turn_id)
+    return [_message(row) for row in rows]
+
+
+async def of_ids(tx: Tx, user_id: UUID, ids: Sequence[UUID]) -> list[HistoryMessage]:
+    """Those of these messages that are there, in the order in which they were said."""
+    rows = await tx.fetch(
+        _SELECT + "and m.id = any($2) order by m.turn_seq, m.position", user_id, list(ids)
+    )
     return [_message(row) for row in rows]
 
 

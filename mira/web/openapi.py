@@ -15,6 +15,8 @@ from mira.web.models import ChatAccepted
 from mira.web.problems import MEDIA_TYPE, Problem
 
 _PARAMETER = re.compile(r"{(\w+)}")
+#: A memory has a short name too.
+_MEMORY_ID = "^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mem_[0-9a-f]{8})$"
 EVENT_STREAM = "text/event-stream"
 _REF = "#/components/schemas/{name}"
 #: Models that no endpoint names, but clients of the streams need: events and WebSocket frames.
@@ -148,6 +150,8 @@ def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
         schema: dict[str, Any] = {"type": "string"}
         if name == "letter_id":
             schema = {"type": "integer", "minimum": 1}
+        elif name == "memory_id":
+            schema = {"type": "string", "pattern": _MEMORY_ID}
         elif name.endswith("_id"):
             schema = {"type": "string", "format": "uuid"}
         yield {"name": name, "in": "path", "required": True, "schema": schema}

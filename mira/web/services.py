@@ -13,6 +13,7 @@ import msgspec
 from mira.actors.conversations import Conversations
 from mira.clock import Clock
 from mira.ids import Ids
+from mira.memory.memories import Memories
 from mira.settings import Settings
 from mira.store.cache import Cache
 from mira.store.database import Database
@@ -98,6 +99,7 @@ class WebServices:
     """The ports of the surfaces."""
 
     conversations: Conversations
+    memories: Memories
     database: Database
     cache: Cache
     secrets: SecretNames

@@ -75,10 +75,29 @@ def test_every_endpoint_is_described_with_its_answers_and_failures(
         "GET /v1/turns/{turn_id}/events",
         "POST /v1/turns/{turn_id}/cancel",
         "POST /v1/turns/{turn_id}/retry",
+        "GET /v1/turns/{turn_id}/trace",
         "POST /v1/conversation",
         "GET /v1/messages",
         "GET /v1/segments",
         "GET /v1/segments/{segment_id}",
+        "GET /v1/memories",
+        "POST /v1/memories",
+        "POST /v1/memories/merge",
+        "GET /v1/memories/search",
+        "GET /v1/memories/graph",
+        "GET /v1/memories/{memory_id}",
+        "PATCH /v1/memories/{memory_id}",
+        "DELETE /v1/memories/{memory_id}",
+        "POST /v1/memories/{memory_id}/archive",
+        "POST /v1/memories/{memory_id}/restore",
+        "GET /v1/memories/{memory_id}/links",
+        "POST /v1/memories/{memory_id}/links",
+        "POST /v1/memories/{memory_id}/annotations",
+        "GET /v1/memories/{memory_id}/explain",
+        "GET /v1/memories/{memory_id}/events",
+        "POST /v1/memories/{memory_id}/undo",
+        "GET /v1/entities",
+        "POST /v1/entities/merge",
         "GET /v1/actions",
         "POST /v1/actions/{action_id}",
         "GET /v1/keys",
@@ -132,6 +151,8 @@ def test_the_fields_that_clients_rely_on_keep_their_names(document: dict[str, An
         ("TurnPage", "turns"),
         ("SegmentPage", "segments"),
         ("LetterPage", "dead_letters"),
+        ("MemoryPage", "memories"),
+        ("EntityPage", "entities"),
     ):
         assert set(schemas[page]["properties"]) == {items, "next_cursor"}
 
@@ -165,6 +186,8 @@ def test_what_is_answered_has_the_fields_that_are_described(
     with http(server.url, server.admin_key) as client:
         answer = client.post("/v1/chat", json={"message": "hello"}).json()
         turn = client.get(f"/v1/turns/{answer['turn_id']}").json()
+        stored = client.post("/v1/memories", json={"text": "Ada keeps bees on the roof"}).json()
+        memory = f"/v1/memories/{stored['memory']['id']}"
         answered = {
             "ChatReply": answer,
             "TurnDetail": turn,
@@ -174,6 +197,14 @@ def test_what_is_answered_has_the_fields_that_are_described(
             "Key": client.get("/v1/keys").json()["keys"][0],
             "ConversationView": client.post("/v1/conversation").json(),
             "SessionView": client.get("/v1/session").json(),
+            "StoredMemory": stored,
+            "Memory": stored["memory"],
+            "MemoryDetail": client.get(memory).json(),
+            "MemoryEventView": client.get(f"{memory}/events").json()["events"][0],
+            "MemoryExplanation": client.get(f"{memory}/explain").json(),
+            "MemoryGraph": client.get("/v1/memories/graph").json(),
+            "SearchHit": client.get("/v1/memories/search?q=bees").json()["hits"][0],
+            "TurnTrace": client.get(f"/v1/turns/{answer['turn_id']}/trace").json(),
             "Status": client.get("/v1/status").json(),
             "Readiness": client.get("/v1/health/ready").json(),
             "Problem": client.get("/v1/nothing").json(),
@@ -202,4 +233,4 @@ def test_the_server_keeps_to_its_document_under_generated_requests(
         operation = found.ok()
         with suppress(Unsatisfiable):  # Nothing in it can be wrong.
             BOUNDED(given(case=operation.as_strategy(mode))(holds))()
-    assert len(tried) >= (28 if mode is GenerationMode.POSITIVE else 12)
+    assert len(tried) >= (47 if mode is GenerationMode.POSITIVE else 25)

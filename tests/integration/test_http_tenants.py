@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -28,6 +29,13 @@ def ids(server: Server) -> dict[str, str]:
         (action,) = client.get("/v1/actions").json()["actions"]
         (segment,) = client.get("/v1/segments").json()["segments"]
         key = client.get("/v1/keys").json()["keys"][0]
+        memory = client.post(
+            "/v1/memories",
+            json={"text": SECRET, "entities": [{"name": SECRET, "type": "PERSON"}]},
+        ).json()["memory"]
+        (event,) = client.get(f"/v1/memories/{memory['id']}/events").json()["events"]
+        (entity,) = client.get("/v1/entities").json()["entities"]
+        client.post(f"/v1/memories/{memory['id']}/annotations", json={"text": SECRET})
     (letter,) = server.rows(
         "insert into dead_letters (outbox_id, user_id, kind, address, lane, payload, attempts, "
         "error, created_at, buried_at) values ((select coalesce(max(outbox_id), 0) + 1 from "
@@ -43,6 +51,10 @@ def ids(server: Server) -> dict[str, str]:
         "action_id": action["action_id"],
         "key_id": key["id"],
         "letter_id": str(letter["id"]),
+        "memory_id": memory["id"],
+        "event_id": event["id"],
+        "entity_id": entity["id"],
+        "short_id": memory["short_id"],
     }
 
 
@@ -53,8 +65,21 @@ def endpoints(server: Server) -> list[tuple[str, str]]:
     return [(method.upper(), path) for path, methods in paths.items() for method in methods]
 
 
-def filled(path: str, ids: dict[str, str]) -> str:
-    return re.sub(r"{(\w+)}", lambda match: ids.get(match[1], "name"), path)
+def filled(text: str, ids: dict[str, str]) -> str:
+    return re.sub(r"{(\w+)}", lambda match: ids.get(match[1], "name"), text)
+
+
+def body(path: str, ids: dict[str, str]) -> Any:
+    found = BODIES.get(path)
+    return (
+        None
+        if found is None
+        else json.loads(re.sub(r"{(\w+_id)}", lambda match: ids[match[1]], json.dumps(found)))
+    )
+
+
+def query(path: str, ids: dict[str, str]) -> dict[str, str]:
+    return {name: filled(value, ids) for name, value in QUERIES.get(path, {}).items()}
 
 
 BODIES: dict[str, dict[str, Any]] = {
@@ -62,7 +87,24 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/keys": {"name": "mine"},
     "/v1/actions/{action_id}": {"allow": True},
     "/v1/secrets/{name}": {"value": "v"},
+    "/v1/memories": {"text": "a neighbour's own memory"},
+    "/v1/memories/merge": {"ids": ["{memory_id}", "{short_id}"], "text": "a neighbour's merge"},
+    "/v1/memories/{memory_id}": {"version": 1, "text": "a neighbour's words"},
+    "/v1/memories/{memory_id}/links": {"to": "{short_id}"},
+    "/v1/memories/{memory_id}/annotations": {"text": "a neighbour's note"},
+    "/v1/memories/{memory_id}/undo": {"event_id": "{event_id}"},
+    "/v1/entities/merge": {"into": "{entity_id}", "others": ["{entity_id}"]},
 }
+#: What endpoints without an id in their path are asked about the first user's things.
+QUERIES = {
+    "/v1/memories/search": {"q": SECRET},
+    "/v1/memories/graph": {"around": "{memory_id}"},
+    "/v1/entities": {"q": SECRET},
+}
+
+
+#: Without an id in the path, and refused for one in the body or the query.
+ABOUT_ANOTHER = {"/v1/memories/merge", "/v1/memories/graph", "/v1/entities/merge"}
 
 
 def test_no_endpoint_shows_or_changes_what_another_user_has(
@@ -73,14 +115,20 @@ def test_no_endpoint_shows_or_changes_what_another_user_has(
     refused: set[str] = set()
     with http(server.url, neighbour.admin_key) as client:
         for method, path in endpoints(server):
-            response = client.request(method, filled(path, ids), json=BODIES.get(path))
+            response = client.request(
+                method, filled(path, ids), json=body(path, ids), params=query(path, ids)
+            )
             assert SECRET not in response.text.replace(f'"request_id":"{SECRET}"', ""), path
+            # What was asked for may be named in the refusal, but nothing of what it is.
             for name, value in ids.items():
-                assert name == "letter_id" or value not in response.text, (path, name)
+                told = response.status_code == 404 or name == "letter_id"
+                assert told or value not in response.text, (path, name)
+            if path in ABOUT_ANOTHER:
+                problem(response, 404, "not_found")
             if any(f"{{{name}}}" in path for name in ids):
                 problem(response, 404, "not_found")
                 refused.add(path)
-    assert len(refused) >= 8
+    assert len(refused) >= 17
     assert state_of(server) == before
 
 
@@ -94,6 +142,11 @@ def state_of(server: Server) -> list[dict[str, Any]]:
         "api_keys",
         "dead_letters",
         "outbox",
+        "memories",
+        "memory_annotations",
+        "memory_events",
+        "memory_links",
+        "entities",
     )
     return [
         row

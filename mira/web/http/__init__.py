@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from mira.web.endpoint import Endpoint
-from mira.web.http import actions, chat, health, history, keys, operation, session, turns
+from mira.web.http import (
+    actions,
+    chat,
+    entities,
+    health,
+    history,
+    keys,
+    memories,
+    memory_history,
+    memory_reading,
+    operation,
+    session,
+    traces,
+    turns,
+)
 
 #: Every endpoint, in the order in which the documentation shows them.
 ENDPOINTS: tuple[Endpoint, ...] = (
     *chat.ENDPOINTS,
     *turns.ENDPOINTS,
+    *traces.ENDPOINTS,
     *history.ENDPOINTS,
+    *memories.ENDPOINTS,
+    *memory_reading.ENDPOINTS,
+    *memory_history.ENDPOINTS,
+    *entities.ENDPOINTS,
     *actions.ENDPOINTS,
     *session.ENDPOINTS,
     *keys.ENDPOINTS,

@@ -10,7 +10,7 @@ export class ApiError extends Error {
 
 const LONGEST_WAIT = 15_000;
 
-async function call(path, options) {
+export async function call(path, options) {
   const response = await fetch(path, {
     credentials: "same-origin",
     cache: "no-store",
@@ -23,7 +23,7 @@ async function call(path, options) {
   return body;
 }
 
-const post = (path, body = {}) =>
+export const post = (path, body = {}) =>
   call(path, {
     method: "POST",
     headers: { "content-type": "application/json" },

@@ -25,3 +25,14 @@ export function dayName(iso, now = new Date()) {
 
 export const timeOfDay = (iso) =>
   new Date(iso).toLocaleTimeString(undefined, { hour: "numeric", minute: "2-digit" });
+
+/** "3 Mar 2026", and without the year when it is this one. */
+export function dateOf(iso, now = new Date()) {
+  const date = new Date(iso);
+  const sameYear = date.getFullYear() === now.getFullYear();
+  return date.toLocaleDateString(undefined, {
+    day: "numeric",
+    month: "short",
+    ...(sameYear ? {} : { year: "numeric" }),
+  });
+}

@@ -8,6 +8,7 @@ import { Thread } from "./thread.js";
 import { isOpen } from "./turn.js";
 import { Announcer } from "./view/announcer.js";
 import { Composer } from "./view/composer.js";
+import { memoriesView } from "./view/memories/index.js";
 import { SignIn } from "./view/signin.js";
 import { Status } from "./view/status.js";
 import { ThreadView } from "./view/thread.js";
@@ -26,7 +27,7 @@ const session = new Session({
   outbox: new Outbox(),
   view: {
     state: (state, at) => status.show(state, at),
-    signedOut: () => show("signin"),
+    signedOut: () => signedOut(),
     ask: (frame) => tray.addConfirmation(frame),
     notify: (frame) => tray.addNotification(frame),
     resetTray: (confirmations, notifications) => tray.reset(confirmations, notifications),
@@ -84,20 +85,61 @@ by("signout").addEventListener("click", async () => {
   location.reload(); // nothing of the conversation stays in the document
 });
 
-function show(which) {
-  const chat = which === "chat";
-  by("chat").hidden = !chat;
-  by("signout").hidden = !chat;
-  by("health").hidden = !chat;
-  if (chat) signIn.hide();
-  else signIn.show();
+const memories = memoriesView({
+  announce: (text) => announcer.say(text),
+  signedOut: () => signedOut(),
+});
+
+// The views of someone who is signed in, by what the address says.
+
+let signedIn = false;
+
+const viewOf = (hash) => (/^#memories(\/|$)/.test(hash) ? "memories" : "chat");
+
+function route() {
+  if (!signedIn) return;
+  const which = viewOf(location.hash);
+  const fresh = by(which).hidden;
+  show(which);
+  if (which === "memories") {
+    memories.open(location.hash);
+    if (fresh) memories.focus();
+  } else if (fresh) {
+    memories.close();
+    document.title = "MIRA";
+    composer.appear();
+  }
 }
+
+function show(which) {
+  for (const name of ["chat", "memories", "signin"]) by(name).hidden = name !== which;
+  for (const name of ["signout", "health", "views"]) by(name).hidden = which === "signin";
+  for (const name of ["chat", "memories"]) {
+    if (name === which) by(`to-${name}`).setAttribute("aria-current", "page");
+    else by(`to-${name}`).removeAttribute("aria-current");
+  }
+  by("skip").textContent = `Skip to the ${which === "memories" ? "search" : "message field"}`;
+  if (which === "signin") signIn.show();
+  else signIn.hide();
+}
+
+function signedOut() {
+  signedIn = false;
+  show("signin");
+}
+
+window.addEventListener("hashchange", route);
+
+by("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address says which view is shown, not where in it
+  by(viewOf(location.hash) === "memories" ? "memory-search" : "message").focus();
+});
 
 async function start() {
   if (!(await session.start())) return;
-  show("chat");
+  signedIn = true;
+  route();
   view.goToEnd();
-  composer.appear();
 }
 
 start();

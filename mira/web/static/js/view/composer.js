@@ -21,7 +21,8 @@ export class Composer {
     });
     stop.addEventListener("click", () => this.onStop());
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && !event.defaultPrevented && !stop.hidden) this.onStop();
+      const here = !stop.hidden && stop.offsetParent !== null; // and not on another view
+      if (event.key === "Escape" && !event.defaultPrevented && here) this.onStop();
     });
     this.#changed();
   }
