@@ -54,6 +54,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     trail_off: float
     x: float
     score: float
+    #: What was put in.
+    given: ScoreInputs
     form: Form = "score"
 
 
@@ -76,7 +78,7 @@ def explain(given: ScoreInputs, now: datetime, form: Form = "score") -> Explanat
     return Explanation(
         age=age, idle=idle, value=value, hub=hub, entity_hub=entity_hub, mention=mention,
         newness=newness, raw=raw, recency=recency, temporal=temporal, trail_off=trail_off, x=x,
-        score=_score(x, trail_off, form), form=form,
+        score=_score(x, trail_off, form), given=given, form=form,
     )  # fmt: skip
 
 
