@@ -18,6 +18,7 @@
     │ └ ProviderOutage             it cannot be reached, is overloaded, stalled or broke off
     ├ Unavailable                  unavailable 503
     │ ├ DatabaseUnavailable        Postgres cannot be reached
+    │ ├ EmbedderUnavailable        the embedding model is not loaded, or cannot be
     │ ├ SecretsUnavailable         the key store cannot be reached, is sealed or cannot be read
     │ ├ DeadlineExceeded           an ask was not answered in time
     │ ├ ActorFailed                the handler failed; the failure is in the log
@@ -157,6 +158,12 @@ class Unavailable(MiraError):
 
 
 class DatabaseUnavailable(Unavailable):
+    outage = True
+
+
+class EmbedderUnavailable(Unavailable):
+    """Texts cannot be made vectors now: whoever searches goes on by words alone."""
+
     outage = True
 
 

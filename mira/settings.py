@@ -88,6 +88,10 @@ class Settings(BaseSettings):
     first_token_timeout: float = Field(60.0, gt=0)
     stall_timeout: float = Field(30.0, gt=0)
 
+    embedding_model: str = "all-MiniLM-L6-v2"
+    ner_model: str = "en_core_web_sm"
+    compute_threads: int = Field(2, ge=1, le=64)
+
     waiting_turns: int = Field(64, ge=1)
     passivate_after: float = Field(1800.0, gt=0)
     stop_grace: float = Field(20.0, ge=0)
@@ -127,6 +131,11 @@ def child_environment(**extra: str) -> dict[str, str]:
     """The small environment in which child processes run: no keys, a fixed locale, and `extra`."""
     kept = {name: os.environ[name] for name in ("PATH", "TZ", "TMPDIR") if name in os.environ}
     return {**kept, "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", **extra}
+
+
+def keep_tokenizers_in_their_thread() -> None:
+    """Keep the library tokenizers from starting a thread for every core; it asks at each call."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 
 def python_is_supported() -> bool:
