@@ -7,7 +7,8 @@
 
 Standard library only, since it runs before anything is installed. It promises:
  - a second run that finds nothing changed does nothing and is done at once;
- - packages come from the locks alone, each held to its sha256, none resolved anew;
+ - packages come from the locks alone, each held to its sha256, none resolved anew; but for torch,
+   which only the checks need and which is held to its version (see `install_torch`);
  - what cannot be made ready ends the run with status 1, a reason and a remedy.
 
 As root, missing Debian packages are installed; otherwise the command that does so is named.
@@ -39,6 +40,7 @@ import os
 import shutil
 import subprocess
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +50,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "mira-setup.json"
 RUNTIME, DEV = ROOT / "requirements.lock", ROOT / "requirements-dev.lock"
+TORCH = ROOT / "requirements-torch.lock"
 VERSION = ".".join(str(part) for part in sys.version_info[:3])
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -117,7 +120,7 @@ def only_one() -> Iterator[None]:
 
 def make_ready(*, dev: bool) -> None:
     """Bring `.venv` to what the locks name, unless the stamp says that it is there already."""
-    wanted = {"runtime": key(RUNTIME), "dev": key(RUNTIME, DEV)}
+    wanted = {"runtime": key(RUNTIME), "dev": key(RUNTIME, DEV, TORCH)}
     there = read_stamp()
     if PYTHON.exists() and there["dev"] == wanted["dev"]:
         return
@@ -131,6 +134,8 @@ def make_ready(*, dev: bool) -> None:
     install(RUNTIME, "what MIRA runs on")
     if dev:
         install(DEV, "what its checks need")
+        install(TORCH, "what its embedding models are checked against")
+        install_torch()
     say("installing MIRA itself, editable")
     pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
     done = wanted if dev else {"runtime": wanted["runtime"]}
@@ -175,6 +180,21 @@ def make_venv() -> None:
 def install(lock: Path, what: str) -> None:
     say(f"installing {what} ({lock.name})")
     pip("--no-deps", "--no-build-isolation", "--require-hashes", "--requirement", str(lock))
+
+
+def install_torch() -> None:
+    """Install the torch that pyproject.toml names, the one package that is not held to a hash.
+
+    One version of it is several builds: with graphics cards or without, and not all of them come
+    from one place. Which of them a machine gets is pip's to say; a hash would name a single one,
+    for most machines gigabytes too large. What torch itself asks for is locked and already there,
+    but for what a build with graphics cards brings along.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pins = project["optional-dependencies"]["torch"]
+    (pin,) = [line for line in pins if line.startswith("torch==")]
+    say(f"installing {pin}, which those need")
+    pip(pin)
 
 
 def pip(*arguments: str) -> None:

