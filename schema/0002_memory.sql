@@ -17,6 +17,7 @@ alter table conversations
 alter table segments add column extracted_at timestamptz;
 create index segments_unextracted on segments (user_id, collapsed_at)
   where state = 'collapsed' and extracted_at is null;
+create index turns_by_segment on turns (segment_id) where segment_id is not null;
 
 -- Memories that everybody may find belong to this user, whom nobody is. They are read as this
 -- user, in a transaction of its own: the policies need no exception for them.
@@ -75,6 +76,7 @@ create table memory_scores (
   reviewed_use_day     integer
 ) with (fillfactor = 70);
 create index memory_scores_by_importance on memory_scores (user_id, importance desc);
+create index memory_scores_new on memory_scores (user_id) where integrated_at is null;
 create index memory_scores_below on memory_scores (user_id) where below_since_use_day is not null;
 
 create table memory_annotations (
@@ -279,7 +281,7 @@ create table batches (
 create index batches_open on batches (user_id) where state in ('intent', 'submitted');
 
 create table extraction_chunks (
-  -- Also the item's name in a batch.
+  -- With the end of the batch's id also the item's name in a batch.
   id             uuid primary key,
   user_id        uuid not null references users,
   segment_id     uuid not null references segments,

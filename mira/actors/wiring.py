@@ -6,26 +6,38 @@ after it the stages of handlers run, one stage after another.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from uuid import UUID
 
-from mira.actors import indexer
+from mira.actors import indexer, memory_keeper_parts
 from mira.actors.continuum import KIND, Continuum
 from mira.actors.indexer import HistoryIndex, Indexer
+from mira.actors.memory_keeper import MemoryKeeper
+from mira.actors.memory_keeper_days import use_day_begun
+from mira.actors.memory_keeper_parts import KeeperParts, keeper_of
 from mira.actors.parts import Parts
 from mira.actors.runtime.actor import Context
 from mira.actors.runtime.routes import Route, Routes
 from mira.actors.runtime.system import Kind
+from mira.errors import MailboxFull
+from mira.messages.memory import CatchUp
 from mira.messages.turn import TurnCompleted, UseDayAdvanced
+from mira.store.database import Database
 from mira.telemetry import logger
 
 log = logger("events")
 
 
-def kinds(parts: Parts, index: HistoryIndex, idle: float) -> dict[str, Kind]:
+def kinds(parts: Parts, index: HistoryIndex, keeper: KeeperParts, idle: float) -> dict[str, Kind]:
     """Every kind of actor with its rank: an ask goes only to a higher one."""
     return {
         indexer.KIND: Kind(
             factory=lambda address: Indexer(index, UUID(address.key)),
+            rank=3,
+            idle=60.0,
+        ),
+        memory_keeper_parts.KIND: Kind(
+            factory=lambda address: MemoryKeeper(keeper, UUID(address.key)),
             rank=3,
             idle=60.0,
         ),
@@ -37,8 +49,22 @@ def kinds(parts: Parts, index: HistoryIndex, idle: float) -> dict[str, Kind]:
     }
 
 
-async def _note_use_day(event: UseDayAdvanced, ctx: Context) -> None:
-    log.info("use_day_advanced", ordinal=event.ordinal)
+class _Memory:
+    """What memory hears of conversations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin_use_day(self, event: UseDayAdvanced, ctx: Context) -> None:
+        """Nothing but a row here: the work of a new day is done beside the turn."""
+        log.info("use_day_advanced", ordinal=event.ordinal)
+        begun = use_day_begun(event.user_id, event.ordinal)
+        async with self._database.user(event.user_id) as tx:
+            await ctx.write_durable(tx, [begun])
+
+    async def look_around(self, event: TurnCompleted, ctx: Context) -> None:
+        with suppress(MailboxFull):
+            ctx.tell_nowait(keeper_of(event.user_id), CatchUp())
 
 
 async def _note_usage(event: TurnCompleted, ctx: Context) -> None:
@@ -51,11 +77,12 @@ async def _note_usage(event: TurnCompleted, ctx: Context) -> None:
     )
 
 
-def routes() -> Routes:
+def routes(database: Database) -> Routes:
     """Who hears what. An event that is not listed is published and heard by nobody yet."""
+    memory = _Memory(database)
     return Routes(
         {
-            UseDayAdvanced: Route(stages=((_note_use_day,),)),
-            TurnCompleted: Route(stages=((_note_usage,),)),
+            UseDayAdvanced: Route(stages=((memory.begin_use_day,),)),
+            TurnCompleted: Route(stages=((_note_usage, memory.look_around),)),
         }
     )

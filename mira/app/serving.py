@@ -24,6 +24,8 @@ from hypercorn.typing import ASGIFramework
 from mira.actors.conversations import Conversations
 from mira.actors.copies import EventCopies
 from mira.actors.feeds import Feeds
+from mira.actors.memory_keeper_parts import KeeperParts
+from mira.actors.memory_keeper_questions import Questions
 from mira.actors.parts import Parts, Stage, StageObserver
 from mira.actors.runtime.system import ActorSystem, EngineSettings
 from mira.actors.tool_run import NoTools, Tools
@@ -37,6 +39,8 @@ from mira.llm import models as llm_models
 from mira.llm.models import Models
 from mira.memory.indexing import HistoryIndex, NoEncoders
 from mira.memory.memories import Memories
+from mira.memory.quoting import TEMPLATES
+from mira.memory.steps import Steps
 from mira.prompt.composer import Composer
 from mira.prompt.templates import Templates
 from mira.services import preflight
@@ -142,13 +146,24 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
         stale=lock.look,
         notice=lambda: models.notice,
     )
+    encoders = NoEncoders()
+    memories = Memories(database, encoders, None, clock, resources.ids)
+    keeper = KeeperParts(
+        database=database,
+        clock=clock,
+        ids=resources.ids,
+        memories=memories,
+        steps=Steps(database, encoders, clock, resources.ids),
+        encoders=encoders,
+        questions=Questions(models.for_purpose("extraction"), Templates(TEMPLATES), resources.ids),
+        batches=lambda: models.batches("extraction"),
+    )
+    index = HistoryIndex(database, encoders, clock)
     system = ActorSystem(
         clock=clock,
         ids=resources.ids,
-        kinds=kinds(
-            parts, HistoryIndex(database, NoEncoders(), clock), settings.passivate_after
-        ),
-        routes=routes(),
+        kinds=kinds(parts, index, keeper, settings.passivate_after),
+        routes=routes(database),
         outbox=PostgresOutbox(database, clock),
         observer=LoggingObserver(),
         settings=EngineSettings(stop_grace=settings.stop_grace, durable_in_flight=TURNS_AT_ONCE),
@@ -170,7 +185,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
     web = build_web(
         WebServices(
             conversations=conversations,
-            memories=Memories(database, NoEncoders(), None, clock, resources.ids),
+            memories=memories,
             database=database,
             cache=resources.cache,
             secrets=LiveSecrets(resources.secrets, models),

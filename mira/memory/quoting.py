@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+#: The texts of our questions, each with the data in the one of its name and `_data`.
+TEMPLATES = Path(__file__).parent / "templates"
 
 #: The marks that our templates use. Anything like them in somebody's words is disarmed.
 _MARKS = re.compile(

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages import indexing, stream, turn
+from mira.messages import indexing, memory, stream, turn
 from mira.messages.base import Message
 
 # Frames from the client.
@@ -144,7 +144,19 @@ def encode(value: ServerFrame | stream.AnyTurnEvent) -> bytes:
 
 
 #: Every message that may be written to the outbox: payloads hold ids, never text.
-Durable = turn.TakeTurns | turn.SettleAction | indexing.IndexHistory
+Durable = (
+    turn.TakeTurns
+    | turn.SettleAction
+    | indexing.IndexHistory
+    | memory.ExtractSegment
+    | memory.PollBatch
+    | memory.LinkMemories
+    | memory.RollOverUseDay
+    | memory.RefreshDated
+    | memory.Consolidate
+    | memory.ReviewFloor
+    | memory.MergeEntities
+)
 _durable = msgspec.json.Decoder(Durable)
 _events = msgspec.json.Decoder(stream.AnyTurnEvent)
 

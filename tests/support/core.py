@@ -13,6 +13,8 @@ import asyncpg
 from mira.actors.conversations import Conversations
 from mira.actors.copies import EventCopies
 from mira.actors.feeds import Feeds
+from mira.actors.memory_keeper_parts import KeeperParts
+from mira.actors.memory_keeper_questions import Questions
 from mira.actors.parts import Parts, Stage
 from mira.actors.runtime.observer import Observer
 from mira.actors.runtime.system import ActorSystem, EngineSettings
@@ -21,8 +23,11 @@ from mira.actors.wiring import kinds, routes
 from mira.clock import SystemClock
 from mira.ids import SystemIds
 from mira.llm.routing import Routing
-from mira.llm.scripted import Answer, ScriptedProvider
+from mira.llm.scripted import Answer, ScriptedProvider, says
 from mira.memory.indexing import HistoryIndex, NoEncoders
+from mira.memory.memories import Memories
+from mira.memory.quoting import TEMPLATES
+from mira.memory.steps import Steps
 from mira.messages.base import Address, Message
 from mira.messages.stream import AnyTurnEvent
 from mira.prompt.composer import Composer
@@ -71,6 +76,22 @@ class Core:
         return (await self.events(user_id, await self.say(user_id, content)))[-1]
 
 
+def quiet_keeper(database: Database) -> KeeperParts:
+    """A keeper of memories whose model finds nothing to say."""
+    clock, ids, encoders = SystemClock(), SystemIds(), NoEncoders()
+    model = Routing([ScriptedProvider([says("[]")], clock=clock)], clock, ids)
+    return KeeperParts(
+        database=database,
+        clock=clock,
+        ids=ids,
+        memories=Memories(database, encoders, None, clock, ids),
+        steps=Steps(database, encoders, clock, ids),
+        encoders=encoders,
+        questions=Questions(model, Templates(TEMPLATES), ids),
+        batches=lambda: None,
+    )
+
+
 @asynccontextmanager
 async def running_core(
     database: Database,
@@ -79,6 +100,7 @@ async def running_core(
     reached: Callable[[Stage, UUID], None] = lambda _stage, _turn: None,
     grace: float = 5.0,
     index: HistoryIndex | None = None,
+    keeper: KeeperParts | None = None,
 ) -> AsyncIterator[Core]:
     """A core on `database` whose pauses after failures are short."""
     clock, ids, bugs = SystemClock(), SystemIds(), Bugs()
@@ -106,8 +128,13 @@ async def running_core(
     system = ActorSystem(
         clock=clock,
         ids=ids,
-        kinds=kinds(parts, index or HistoryIndex(database, NoEncoders(), clock), 60.0),
-        routes=routes(),
+        kinds=kinds(
+            parts,
+            index or HistoryIndex(database, NoEncoders(), clock),
+            keeper or quiet_keeper(database),
+            60.0,
+        ),
+        routes=routes(database),
         outbox=PostgresOutbox(database, clock),
         observer=bugs,
         settings=EngineSettings(

@@ -1,0 +1,145 @@
+"""The turn of a use-day, the days of the calendar, and what was left behind.
+
+Whatever is due is begun by a message with a key: begun twice it is still done once.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from mira.actors.memory_keeper_parts import (
+    CARE,
+    DATED,
+    DAYS,
+    EXTRACTION,
+    LINKS,
+    KeeperParts,
+    Step,
+    batch_lane,
+    keeper_of,
+)
+from mira.actors.runtime.actor import Context
+from mira.memory import forgetting
+from mira.messages.base import DurableMessage, Message
+from mira.messages.memory import (
+    Consolidate,
+    ExtractSegment,
+    LinkMemories,
+    MergeEntities,
+    PollBatch,
+    RefreshDated,
+    ReviewFloor,
+    RollOverUseDay,
+)
+from mira.store import batches, extraction, memories, memory_jobs, memory_scores, traces
+from mira.store.database import Tx
+from mira.store.memory_jobs import Job
+from mira.telemetry import logger
+
+log = logger("keeper")
+
+_CARE: dict[Job, Message] = {
+    Job.CONSOLIDATION: Consolidate(),
+    Job.FLOOR_REVIEW: ReviewFloor(),
+    Job.ENTITY_MERGE: MergeEntities(),
+}
+#: Memories archived in one transaction.
+FORGOTTEN_AT_ONCE = 100
+#: Segments begun by one look.
+SEGMENTS = 20
+
+
+class Days:
+    """Keeps one user's memories up with the days."""
+
+    def __init__(self, parts: KeeperParts, user_id: UUID) -> None:
+        self._parts = parts
+        self._user_id = user_id
+
+    async def roll_over(self, ctx: Context, message: RollOverUseDay) -> None:
+        """Score anew, forget, begin what is due. Once a use-day; more often changes nothing."""
+        parts, user_id = self._parts, self._user_id
+        async with parts.database.user(user_id) as tx:
+            changed = await forgetting.recalculate(tx, user_id, parts.clock.now())
+        parts.reached(Step.SCORED)
+        forgotten = 0
+        while True:
+            async with parts.database.user(user_id) as tx:
+                gone = await forgetting.forget(parts.steps, tx, user_id, limit=FORGOTTEN_AT_ONCE)
+            forgotten += len(gone)
+            if len(gone) < FORGOTTEN_AT_ONCE:
+                break
+        async with parts.database.user(user_id) as tx:
+            now, use_day = parts.clock.now(), await memories.use_days(tx, user_id)
+            await traces.thin(tx, user_id, now)
+            for job, begin in _CARE.items():
+                if (await memory_jobs.last_run(tx, user_id, job)).due(job, use_day):
+                    await self._tell(ctx, tx, begin, lane=CARE, key=job.value)
+            await self._left_behind(ctx, tx)
+            await self._next_day(ctx, tx)
+            await memory_jobs.ran(tx, user_id, Job.ROLL_OVER, use_day, now)
+            await ctx.done(tx)
+        log.info("use_day_rolled_over", use_day=use_day, scored=changed, forgotten=forgotten)
+
+    async def refresh_dated(self, ctx: Context, message: RefreshDated) -> None:
+        """Score what the calendar alone changes; once a day, as long as there is any."""
+        parts, user_id = self._parts, self._user_id
+        async with parts.database.user(user_id) as tx:
+            await forgetting.recalculate(tx, user_id, parts.clock.now(), dated=True)
+            await self._next_day(ctx, tx)
+
+    async def _next_day(self, ctx: Context, tx: Tx) -> None:
+        now = self._parts.clock.now()
+        if await memory_jobs.has_dated(tx, self._user_id, now):
+            await ctx.tell_durable(
+                tx, keeper_of(self._user_id), RefreshDated(),
+                at=now + timedelta(days=1), lane=DATED, key=DATED,
+            )  # fmt: skip
+
+    async def catch_up(self, ctx: Context) -> None:
+        """Begin what was left behind: by a process that ended, by a message that was buried, by
+        whoever stores memories without telling the keeper."""
+        user_id = self._user_id
+        async with self._parts.database.user(user_id) as tx:
+            use_day = await memories.use_days(tx, user_id)
+            last = await memory_jobs.last_run(tx, user_id, Job.ROLL_OVER)
+            if last.due(Job.ROLL_OVER, use_day):
+                await self._unless_waiting(ctx, tx, [(DAYS, DAYS, RollOverUseDay(ordinal=use_day))])
+            await self._left_behind(ctx, tx)
+
+    async def _left_behind(self, ctx: Context, tx: Tx) -> None:
+        user_id = self._user_id
+        work: list[tuple[str, str, Message]] = [
+            (EXTRACTION, str(segment_id), ExtractSegment(segment_id=segment_id))
+            for segment_id in await extraction.unextracted(tx, user_id, limit=SEGMENTS)
+        ]
+        work += [
+            (batch_lane(batch_id), "poll", PollBatch(batch_id=batch_id))
+            for batch_id in await batches.open_ones(tx, user_id)
+        ]
+        if await memory_scores.not_integrated(tx, user_id, limit=1):
+            work.append((LINKS, LINKS, LinkMemories()))
+        await self._unless_waiting(ctx, tx, work)
+
+    async def _unless_waiting(
+        self, ctx: Context, tx: Tx, work: list[tuple[str, str, Message]]
+    ) -> None:
+        """Tell what is not told yet: what waits or is at work is not begun anew."""
+        if not work:
+            return
+        here = keeper_of(self._user_id)
+        waiting = await memory_jobs.waiting_in(tx, here, [(lane, key) for lane, key, _ in work])
+        for lane, key, message in work:
+            if (lane, key) not in waiting:
+                await self._tell(ctx, tx, message, lane=lane, key=key)
+
+    async def _tell(self, ctx: Context, tx: Tx, message: Message, *, lane: str, key: str) -> None:
+        await ctx.tell_durable(tx, keeper_of(self._user_id), message, lane=lane, key=key)
+
+
+def use_day_begun(user_id: UUID, ordinal: int) -> DurableMessage:
+    """What the keeper is told when a use-day begins."""
+    return DurableMessage(
+        to=keeper_of(user_id), message=RollOverUseDay(ordinal=ordinal), lane=DAYS, key=DAYS
+    )

@@ -1,0 +1,81 @@
+"""What the keeper of memories works with, wired by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from mira.actors.memory_keeper_questions import Questions
+from mira.clock import Clock
+from mira.ids import Ids
+from mira.llm.batch import Batches
+from mira.memory.encoding import Encoders
+from mira.memory.memories import Memories
+from mira.memory.steps import Steps
+from mira.messages.base import Address
+from mira.store.database import Database
+
+KIND = "memory_keeper"
+
+#: Lanes of durable messages: in each, one at a time and in order.
+EXTRACTION, LINKS, CARE, DAYS, DATED = "extraction", "links", "care", "days", "dated"
+
+
+def batch_lane(batch_id: UUID) -> str:
+    """A batch waits for hours; no other waits behind it."""
+    return f"batch/{batch_id}"
+
+
+def keeper_of(user_id: UUID) -> Address:
+    """The address of a user's keeper."""
+    return Address(KIND, str(user_id))
+
+
+class Step(StrEnum):
+    """Between which two steps of its work a keeper is. See KeeperParts.reached."""
+
+    PLANNED = "planned"
+    ANSWERED = "answered"
+    PREPARED = "prepared"
+    STORED = "stored"
+    INTENDED = "intended"
+    SUBMITTING = "submitting"
+    CREATED = "created"
+    SUBMITTED = "submitted"
+    RESULT = "result"
+    LINKED = "linked"
+    MERGED = "merged"
+    REVIEWED = "reviewed"
+    SCORED = "scored"
+
+
+def _pass(_step: Step) -> None:
+    """Nothing."""
+
+
+@dataclass(frozen=True)
+class KeeperParts:
+    """The keeper's surroundings."""
+
+    database: Database
+    clock: Clock
+    ids: Ids
+    memories: Memories
+    steps: Steps
+    encoders: Encoders
+    questions: Questions
+    #: The batches that extractions may be handed over to; None where there are none.
+    batches: Callable[[], Batches | None]
+    #: Told between two steps, at once and in the way of the work.
+    reached: Callable[[Step], None] = _pass
+
+
+def zone_of(timezone: str) -> ZoneInfo:
+    """The user's time zone; UTC for one that only the database knows."""
+    try:
+        return ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
