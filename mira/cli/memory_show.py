@@ -134,9 +134,8 @@ def links(linked: MemoryLinks) -> None:
 
 def _links(linked: MemoryLinks) -> Iterable[str]:
     for one in linked.links:
-        arrow = "→" if one.outgoing else "←"
         reason = f" ({one.reason})" if one.reason else ""
-        yield f"{arrow} {one.type} {one.memory.short_id} {one.memory.text}{reason}"
+        yield f"it {one.words} {one.memory.short_id} {one.memory.text}{reason}"
 
 
 def _part(name: str, lines: Iterable[str]) -> None:

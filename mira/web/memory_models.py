@@ -19,6 +19,7 @@ from mira.store.entities import EntityView
 from mira.store.history import HistoryMessage
 from mira.store.memories import Order
 from mira.store.memory_events import Actor, Annotation, Kind, LinkType, MemorySource, Status
+from mira.web.memory_words import RELATIONS
 from mira.web.models import Cursor, Segment
 
 #: Characters shown of a message that a memory comes from.
@@ -275,10 +276,14 @@ class UndoneStep(_Model, frozen=True, kw_only=True):
 
 
 class MemoryLink(_Model, frozen=True, kw_only=True):
-    """A memory reached over links. `outgoing`: the last link leads to it; else it comes from it."""
+    """A memory reached over links. `outgoing`: the last link leads to it; else it comes from it.
+
+    `words` say how what is one link before it stands to it.
+    """
 
     memory: MemoryNamed
     type: LinkType
+    words: str
     reason: str
     confidence: float
     created_at: datetime
@@ -287,11 +292,12 @@ class MemoryLink(_Model, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, linked: LinkedMemory) -> MemoryLink:
-        link = linked.link
+        link, outgoing = linked.link, linked.direction == "out"
         return cls(
-            memory=MemoryNamed.of(linked.memory), type=link.type, reason=link.reason,
-            confidence=link.confidence, created_at=link.created_at,
-            outgoing=linked.direction == "out", depth=linked.depth,
+            memory=MemoryNamed.of(linked.memory), type=link.type,
+            words=RELATIONS[link.type][0 if outgoing else 1], reason=link.reason,
+            confidence=link.confidence, created_at=link.created_at, outgoing=outgoing,
+            depth=linked.depth,
         )  # fmt: skip
 
 

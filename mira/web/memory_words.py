@@ -8,13 +8,28 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from mira.store.memory_events import Counts, Fields, Link, MemoryEvent, State
+from mira.store.memories import Memory
+from mira.store.memory_events import Counts, Fields, Link, LinkType, MemoryEvent, State
 
-#: Characters quoted of a text.
-_QUOTED = 160
+#: Characters quoted of a text, and of one that is only named.
+_QUOTED, _NAMED = 160, 60
 
-Names = Mapping[UUID, str]
-"""The short ids of memories, as far as they are known."""
+Names = Mapping[UUID, Memory]
+"""The memories that sentences name, as far as they are there."""
+
+#: How a memory stands to the one that a link of it leads to, and the other way round.
+RELATIONS: Mapping[LinkType, tuple[str, str]] = {
+    "conflicts": ("conflicts with", "conflicts with"),
+    "supersedes": ("supersedes", "is superseded by"),
+    "corroborates": ("corroborates", "is corroborated by"),
+    "refines": ("refines", "is refined by"),
+    "exemplifies": ("is an example of", "has as an example"),
+    "precedes": ("comes before", "comes after"),
+    "contextualizes": ("gives the context of", "has its context in"),
+    "causes": ("causes", "is caused by"),
+    "shares_entity": ("shares a name with", "shares a name with"),
+    "other": ("has to do with", "has to do with"),
+}
 
 
 def summary(event: MemoryEvent, names: Names) -> str:
@@ -24,7 +39,7 @@ def summary(event: MemoryEvent, names: Names) -> str:
     if event.before is None and event.after is None:
         return f"{event.kind.capitalize()}; the words are gone."
     before, after = event.before or State(), event.after or State()
-    told = "; ".join(_changes(before, after, names)) or event.kind
+    told = "; ".join(_changes(event.memory_id, before, after, names)) or event.kind
     match event.kind:
         case "undone":
             return f"Undone: {told}."
@@ -46,7 +61,7 @@ def undoing(event: MemoryEvent, names: Names, others: int) -> str | None:
     if event.undone_by is not None or (event.before is None and event.after is None):
         return None
     before, after = event.before or State(), event.after or State()
-    told = "; ".join(_changes(after, before, names))
+    told = "; ".join(_changes(event.memory_id, after, before, names, "become"))
     if not told:
         return None
     more = ""
@@ -69,16 +84,18 @@ def spoken_of(event: MemoryEvent) -> Iterator[UUID]:
             yield state.fields.superseded_by
 
 
-def _changes(before: State, after: State, names: Names) -> Iterator[str]:
-    """What differs between two states, from the one to the other."""
+def _changes(
+    own: UUID, before: State, after: State, names: Names, became: str = "became"
+) -> Iterator[str]:
+    """What differs between two states of a memory, from the one to the other."""
     if after.record is not UNSET:
         yield f"remembered {_quote(after.record.text)}"
     elif before.record is not UNSET:
         yield f"taken back {_quote(before.record.text)}"
     if after.link is not UNSET:
-        yield f"linked: {_link(after.link, names)}"
+        yield f"linked: it {_link(after.link, own, names)}"
     elif before.link is not UNSET:
-        yield f"no longer linked: {_link(before.link, names)}"
+        yield f"no longer linked: it {_link(before.link, own, names)}"
     if after.annotation is not UNSET:
         yield f"noted {_quote(after.annotation.text)}"
     elif before.annotation is not UNSET:
@@ -86,16 +103,16 @@ def _changes(before: State, after: State, names: Names) -> Iterator[str]:
     if after.counts is not UNSET and before.counts is not UNSET:
         yield _counts(before.counts, after.counts)
     if after.fields is not UNSET and before.fields is not UNSET:
-        yield from _fields(before.fields, after.fields, names)
+        yield from _fields(before.fields, after.fields, names, became)
     if after.entities is not UNSET:
         yield "whom and what it is about changed"
     if after.evidence is not UNSET and after.evidence.text:
         yield f"in the words {_quote(after.evidence.text)}"
 
 
-def _fields(before: Fields, after: Fields, names: Names) -> Iterator[str]:
+def _fields(before: Fields, after: Fields, names: Names, became: str) -> Iterator[str]:
     if after.text is not UNSET and before.text is not UNSET:
-        yield f"the words {_quote(before.text)} became {_quote(after.text)}"
+        yield f"the words {_quote(before.text)} {became} {_quote(after.text)}"
     if after.status is not UNSET:
         yield "archived" if after.status == "archived" else "active again"
     if after.superseded_by is not UNSET:
@@ -120,20 +137,26 @@ def _counts(before: Counts, after: Counts) -> str:
     return f"it counts as said {'once' if times == 1 else f'{times} times'}"
 
 
-def _link(link: Link, names: Names) -> str:
+def _link(link: Link, own: UUID, names: Names) -> str:
+    """A link as it looks from the memory that is spoken of."""
     reason = f" ({link.reason})" if link.reason else ""
-    kind = link.type.replace("_", " ")
-    return f"{_name(link.from_id, names)} {kind} {_name(link.to_id, names)}{reason}"
+    there, back = RELATIONS[link.type]
+    if link.to_id == own:
+        return f"{back} {_name(link.from_id, names)}{reason}"
+    return f"{there} {_name(link.to_id, names)}{reason}"
 
 
 def _name(memory_id: UUID, names: Names) -> str:
-    return names.get(memory_id, "a memory that is gone")
+    named = names.get(memory_id)
+    if named is None:
+        return "a memory that is gone"
+    return f"{_quote(named.text, _NAMED)} ({named.short_id})"
 
 
 def _moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def _quote(text: str) -> str:
+def _quote(text: str, most: int = _QUOTED) -> str:
     flat = " ".join(text.split())
-    return f"“{flat if len(flat) <= _QUOTED else f'{flat[: _QUOTED - 1]}…'}”"
+    return f"“{flat if len(flat) <= most else f'{flat[: most - 1]}…'}”"

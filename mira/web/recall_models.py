@@ -94,11 +94,13 @@ class GraphNode(_Model, frozen=True, kw_only=True):
 
 
 class GraphEdge(_Model, frozen=True, kw_only=True):
-    """A link from memory to memory; or `about`, from a memory to an entity."""
+    """A link from memory to memory; or `about`, from a memory to an entity. `words` say how the
+    one stands to the other."""
 
     from_id: UUID
     to_id: UUID
     type: LinkType | Literal["about"]
+    words: str
     reason: str = ""
 
 

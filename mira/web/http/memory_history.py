@@ -44,9 +44,8 @@ async def _views(
 ) -> tuple[MemoryEventView, ...]:
     spoken_of = {one for event in events for one in memory_words.spoken_of(event)}
     async with call.services.database.user(call.user_id) as tx:
-        found = await rows.find(tx, call.user_id, list(spoken_of))
+        names = await rows.find(tx, call.user_id, list(spoken_of))
         touched = await memory_steps.touched(tx, call.user_id, [event.step for event in events])
-    names = {memory_id: memory.short_id for memory_id, memory in found.items()}
     return tuple(
         MemoryEventView(
             id=event.id,

@@ -11,6 +11,7 @@ from mira.web.endpoint import Call, Endpoint
 from mira.web.http.memories import ref, storable
 from mira.web.memory_models import Memory, MemoryExplanation, MemoryLink
 from mira.web.memory_terms import terms
+from mira.web.memory_words import RELATIONS
 from mira.web.recall_models import (
     GraphEdge,
     GraphNode,
@@ -94,9 +95,11 @@ def _graph(found: Graph, limit: int) -> MemoryGraph:
     ]  # fmt: skip
     present = {node.id for node in nodes}
     edges = [
-        *(GraphEdge(from_id=e.from_id, to_id=e.to_id, type=e.type, reason=e.reason)
+        *(GraphEdge(from_id=e.from_id, to_id=e.to_id, type=e.type, words=RELATIONS[e.type][0],
+                    reason=e.reason)
           for e in found.links),
-        *(GraphEdge(from_id=one, to_id=entity, type="about") for one, entity in found.about),
+        *(GraphEdge(from_id=one, to_id=entity, type="about", words="is about")
+          for one, entity in found.about),
     ]  # fmt: skip
     return MemoryGraph(
         nodes=tuple(nodes),

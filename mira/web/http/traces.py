@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mira.store import model_calls, traces, turns
+from mira.store import traces, turn_calls, turns
 from mira.web.endpoint import Call, Endpoint
 from mira.web.trace_models import CallOfModel, Retrieval, TurnTrace
 
@@ -13,7 +13,7 @@ async def get_turn_trace(call: Call[None, None]) -> TurnTrace:
     turn_id = call.id("turn_id")
     async with call.services.database.user(call.user_id) as tx:
         record = await turns.get(tx, call.user_id, turn_id)
-        calls = await model_calls.of_turn(tx, call.user_id, turn_id)
+        calls = await turn_calls.of_turn(tx, call.user_id, turn_id)
         searches = await traces.of_turn(tx, call.user_id, turn_id)
     return TurnTrace(
         turn_id=turn_id,

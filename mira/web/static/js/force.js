@@ -15,14 +15,16 @@ export function layout(ids, edges, { width, height, margin = 24 }) {
   const springs = edges
     .map(([from, to]) => [byId.get(from), byId.get(to)])
     .filter(([a, b]) => a && b && a !== b);
+  const linked = new Set(springs.flat());
   const flat = width / height;
   for (let step = 0; step < STEPS; step += 1) {
     push(points);
     springs.forEach(pull);
     const most = 0.4 * (1 - step / STEPS) + 0.01;
     for (const point of points) {
-      point.dx -= point.x * 0.05; // keeps what is not linked from drifting away
-      point.dy -= point.y * 0.05 * flat;
+      const home = linked.has(point) ? 0.08 : 0.3; // nothing else keeps a single one from drifting
+      point.dx -= point.x * home;
+      point.dy -= point.y * home * flat;
       const length = Math.hypot(point.dx, point.dy) || 1;
       point.x += (point.dx / length) * Math.min(length, most);
       point.y += (point.dy / length) * Math.min(length, most);

@@ -112,6 +112,7 @@ function route() {
 }
 
 function show(which) {
+  document.body.dataset.view = which;
   for (const name of ["chat", "memories", "signin"]) by(name).hidden = name !== which;
   for (const name of ["signout", "health", "views"]) by(name).hidden = which === "signin";
   for (const name of ["chat", "memories"]) {

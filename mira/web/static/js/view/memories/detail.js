@@ -72,7 +72,7 @@ export class Detail {
       h(
         "li",
         {},
-        h("em", {}, link.outgoing ? `${said(link.type)} ` : `${said(link.type)} this: `),
+        h("em", {}, `${link.words} `),
         h("a", { href: addressOf(link.memory.short_id), dir: "auto" }, link.memory.text),
         link.reason ? h("span.reason", { dir: "auto" }, ` (${link.reason})`) : null,
       ),
@@ -101,8 +101,6 @@ export class Detail {
   }
 }
 
-const said = (type) => type.replace(/_/g, " ");
-
 function section(name, ...content) {
   return h("section.part", {}, h("h3", {}, name), ...content);
 }
@@ -115,15 +113,15 @@ function facts(memory) {
     memory.expires_at ? ["Expires", moment(memory.expires_at)] : null,
     ["True", validity(memory)],
     memory.successor ? ["Superseded by", reference(memory.successor)] : null,
-    ["Used", times(memory.access_count)],
-    ["Said", times(memory.mention_count)],
+    ["Was of use", times(memory.access_count)],
+    ["Said again", times(memory.mention_count)],
     memory.entities.length ? ["About", memory.entities.map(({ name }) => name).join(", ")] : null,
   ];
   const cells = rows.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", { dir: "auto" }, value)));
   return h("dl.facts", {}, ...cells);
 }
 
-const times = (count) => (count === 1 ? "once" : `${count} times`);
+const times = (count) => ["not yet", "once", "twice"][count] ?? `${count} times`;
 
 const moment = (iso) => h("time", { datetime: iso }, `${dateOf(iso)}, ${timeOfDay(iso)}`);
 

@@ -4,13 +4,13 @@
 
 import { h } from "../../dom.js";
 import { layout } from "../../force.js";
+import { placeLabels } from "./labels.js";
 import { addressOf } from "./marks.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 /** More than this is no picture any more. */
 export const MOST = 60;
-const LABELS = 16; // beyond it only what stands out is named; the rest says its name when pointed at
-const LABEL = 26;
+const LONGEST = 30; // letters of a name in the picture
 
 function s(name, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, name);
@@ -23,7 +23,8 @@ function s(name, attributes = {}, ...children) {
 
 export class Picture {
   element = h("div.picture");
-  #graph = { nodes: [], edges: [] };
+  #nodes = [];
+  #edges = [];
   #around = null;
   #width = 0;
 
@@ -35,80 +36,93 @@ export class Picture {
 
   /** Draw `graph`; the node of id `around` is marked as the one that it is about. */
   show(graph, around = null) {
-    const nodes = graph.nodes.slice(0, MOST);
-    const ids = new Set(nodes.map((node) => node.id));
-    const edges = graph.edges.filter((edge) => ids.has(edge.from_id) && ids.has(edge.to_id));
-    this.#graph = { nodes, edges };
+    const ids = new Set(graph.nodes.slice(0, MOST).map((node) => node.id));
+    this.#edges = graph.edges.filter((edge) => ids.has(edge.from_id) && ids.has(edge.to_id));
+    this.#nodes = graph.nodes.slice(0, MOST).map((node) => ({ ...node, size: sizeOf(node) }));
     this.#around = around;
     this.#draw();
   }
 
   #draw() {
-    const { nodes, edges } = this.#graph;
+    const nodes = this.#nodes;
+    const edges = this.#edges;
     this.#width = this.element.clientWidth;
     this.element.hidden = nodes.length === 0;
-    if (nodes.length === 0 || this.#width === 0) {
-      this.element.replaceChildren();
-      return;
-    }
+    this.element.replaceChildren();
+    if (nodes.length === 0 || this.#width === 0) return;
     const width = this.#width;
-    const height = Math.round(Math.min(Math.max(width * 0.7, 220), 150 + nodes.length * 12, 460));
+    const height = Math.round(Math.min(130 + nodes.length * 14, 480, Math.max(width, 300)));
     const places = layout(
       nodes.map((node) => node.id),
       edges.map((edge) => [edge.from_id, edge.to_id]),
-      { width, height, margin: 34 },
+      { width, height, margin: 30 },
     );
-    const named = this.#named(nodes, edges);
-    const words = `Picture of ${nodes.length} things and ${edges.length} links between them; the list beside it says the same.`;
-    this.element.replaceChildren(
+    const labels = new Map(nodes.map((node) => [node.id, s("text", {}, cut(node.label))]));
+    const words = `A picture of ${nodes.length} things with ${edges.length} links; the list beside it says the same.`;
+    this.element.append(
       s(
         "svg",
         { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": words },
         arrow(),
         s("g", {}, ...edges.map((edge) => line(edge, places))),
-        s("g", {}, ...nodes.map((node) => this.#node(node, places.get(node.id), named, width))),
+        s("g", {}, ...nodes.map((node) => this.#mark(node, places.get(node.id), labels.get(node.id)))),
+        s("g", { class: "labels" }, ...labels.values()),
       ),
     );
+    this.element.append(h("p.picture-key", { "aria-hidden": "true" }, ...key()));
+    this.#name(places, labels, { width, height });
   }
 
-  // Those whose names are written out: all of a few; of many, what has most links, and what matters.
-  #named(nodes, edges) {
-    if (nodes.length <= LABELS) return new Set(nodes.map((node) => node.id));
-    const degree = new Map();
-    for (const { from_id: from, to_id: to } of edges) {
-      degree.set(from, (degree.get(from) ?? 0) + 1);
-      degree.set(to, (degree.get(to) ?? 0) + 1);
-    }
-    const rank = (node) => (degree.get(node.id) ?? 0) + (node.importance ?? 0);
-    const sorted = nodes.toSorted((a, b) => rank(b) - rank(a)).slice(0, LABELS);
-    return new Set([...sorted.map((node) => node.id), this.#around]);
-  }
-
-  #node(node, { x, y }, named, width) {
-    const memory = node.kind === "memory";
-    const size = memory ? 4.5 + 9 * Math.sqrt(node.importance ?? 0) : 5;
-    const shape = memory
-      ? s("circle", { r: size })
-      : s("path", { d: `M0 ${-size}L${size} 0L0 ${size}L${-size} 0Z` });
-    const label = cut(node.label, Math.min(LABEL, Math.floor(width / 16)));
-    const group = s(
-      "g",
+  #mark(node, { x, y }, label) {
+    const size = node.size;
+    const here = node.id === this.#around;
+    const mark = s(
+      node.kind === "memory" ? "circle" : "path",
       {
-        class: `node ${node.kind}${named.has(node.id) ? " named" : ""}`,
+        class: `node ${node.kind}`,
+        ...(node.kind === "memory" ? { r: size } : { d: `M0 ${-size}L${size} 0L0 ${size}L${-size} 0Z` }),
         transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`,
         "data-status": node.status,
-        "data-here": node.id === this.#around ? "" : null,
+        "data-here": here ? "" : null,
       },
       s("title", {}, node.label),
-      shape,
-      text(label, { y: size + 12, ...side(x, label, width) }),
     );
-    if (memory && node.id !== this.#around) {
-      group.addEventListener("click", () => {
+    mark.addEventListener("mouseenter", () => label.classList.add("pointed"));
+    mark.addEventListener("mouseleave", () => label.classList.remove("pointed"));
+    if (node.kind === "memory" && !here) {
+      mark.addEventListener("click", () => {
         location.hash = addressOf(node.short_id);
       });
     }
-    return group;
+    return mark;
+  }
+
+  // The names that fit are written out, those of what has most links first.
+  #name(places, labels, size) {
+    const degree = new Map();
+    for (const { from_id: from, to_id: to } of this.#edges) {
+      degree.set(from, (degree.get(from) ?? 0) + 1);
+      degree.set(to, (degree.get(to) ?? 0) + 1);
+    }
+    const rank = (node) =>
+      (node.id === this.#around ? 1000 : 0) + (degree.get(node.id) ?? 0) + (node.importance ?? 1);
+    const boxes = this.#nodes
+      .toSorted((a, b) => rank(b) - rank(a))
+      .map((node) => ({
+        id: node.id,
+        ...places.get(node.id),
+        r: node.size,
+        w: labels.get(node.id).getComputedTextLength(),
+      }));
+    const placed = placeLabels(boxes, boxes, size);
+    for (const { id, x, y, r, w } of boxes) {
+      const label = labels.get(id);
+      const spot = placed.get(id);
+      const most = size.width - w - 4;
+      label.setAttribute("x", (spot?.x ?? Math.max(4, Math.min(x - w / 2, most))).toFixed(1));
+      label.setAttribute("y", (spot?.y ?? Math.min(y + r + 13, size.height - 4)).toFixed(1));
+      if (!spot) label.classList.add("left-out");
+    }
   }
 }
 
@@ -118,11 +132,11 @@ export function pictureInWords({ nodes, edges }) {
   const name = (node) =>
     node.kind === "memory"
       ? h("a", { href: addressOf(node.short_id), dir: "auto" }, node.label)
-      : h("span", { dir: "auto" }, node.label);
+      : h("strong", { dir: "auto" }, node.label);
   const rows = edges
-    .map((edge) => [byId.get(edge.from_id), edge.type.replace(/_/g, " "), byId.get(edge.to_id)])
+    .map((edge) => [byId.get(edge.from_id), edge.words, byId.get(edge.to_id)])
     .filter(([from, , to]) => from && to)
-    .map(([from, type, to]) => h("li", {}, name(from), h("em", {}, ` ${type} `), name(to)));
+    .map(([from, words, to]) => h("li", {}, name(from), h("em", {}, ` ${words} `), name(to)));
   const linked = new Set(edges.flatMap((edge) => [edge.from_id, edge.to_id]));
   const alone = nodes.filter((node) => !linked.has(node.id));
   return h(
@@ -133,23 +147,24 @@ export function pictureInWords({ nodes, edges }) {
   );
 }
 
-// Labels near an edge grow towards the middle.
-function side(x, label, width) {
-  const half = label.length * 3.1;
-  if (x < half) return { "text-anchor": "start", x: -8 };
-  if (x > width - half) return { "text-anchor": "end", x: 8 };
-  return { "text-anchor": "middle" };
+// What the shapes and colours mean.
+function key() {
+  const sign = (kind, words) => h("span", { "data-sign": kind }, words);
+  return [
+    sign("memory", "memory"),
+    sign("entity", "whom or what it is about"),
+    sign("conflicts", "conflicts"),
+    sign("supersedes", "supersedes"),
+  ];
 }
 
-function text(words, attributes) {
-  return s("text", attributes, words);
-}
+const sizeOf = (node) => (node.kind === "memory" ? 3.5 + 8 * Math.sqrt(node.importance ?? 0) : 7);
 
 function line(edge, places) {
   const from = places.get(edge.from_id);
   const to = places.get(edge.to_id);
   const far = Math.hypot(to.x - from.x, to.y - from.y) || 1;
-  const stop = Math.min(13, far / 3) / far; // before the node, so that the arrow is seen
+  const stop = Math.min(12, far / 3) / far; // before the node, so that the arrow is seen
   return s(
     "line",
     {
@@ -160,7 +175,7 @@ function line(edge, places) {
       y2: (to.y - (to.y - from.y) * stop).toFixed(1),
       "marker-end": edge.type === "about" ? null : "url(#picture-arrow)",
     },
-    s("title", {}, [edge.type.replace(/_/g, " "), edge.reason].filter(Boolean).join(": ")),
+    s("title", {}, [edge.words, edge.reason].filter(Boolean).join(": ")),
   );
 }
 
@@ -170,7 +185,7 @@ function arrow() {
   return s("defs", {}, s("marker", { ...marker, markerWidth: 6, markerHeight: 6 }, head));
 }
 
-function cut(words, most) {
+function cut(words) {
   const letters = Array.from(words);
-  return letters.length <= most ? words : `${letters.slice(0, most - 1).join("").trimEnd()}…`;
+  return letters.length <= LONGEST ? words : `${letters.slice(0, LONGEST - 1).join("").trimEnd()}…`;
 }
