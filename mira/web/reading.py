@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
 import anyio
@@ -113,11 +114,26 @@ def read_cursor(cursor: str | None, kind: type[T]) -> T | None:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         raw = base64.b64decode(padded, altchars=b"-_", validate=True)
-        return msgspec.json.decode(raw, type=kind)
+        parts = msgspec.json.decode(raw, type=kind)
+        for part in parts if isinstance(parts, tuple) else ():
+            if isinstance(part, datetime):
+                storable("cursor", part)
+        return parts
     except (msgspec.MsgspecError, UnicodeError, ValueError, binascii.Error):
         raise ValidationFailed(
             "This cursor was not given out here.", (("cursor", "not a cursor"),)
         ) from None
+
+
+def storable(name: str, at: datetime) -> datetime:
+    """A moment as the database holds it, in UTC. Raises ValidationFailed, with `name` as the
+    field, for one without an offset or at the very ends of time."""
+    if at.utcoffset() is None or not 1 < at.year < 9999:
+        raise ValidationFailed(
+            "A moment has an offset from UTC, and lies in the years 2 to 9998.",
+            ((name, "not such a moment"),),
+        )
+    return at.astimezone(UTC)
 
 
 def cut(rows: list[T], limit: int) -> tuple[list[T], bool]:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from mira.web.reading import write_cursor
 from tests.conftest import Server
 from tests.support.web import http, problem
 
@@ -144,6 +145,19 @@ def test_unknown_fields_are_ignored(server: Server) -> None:
 def test_a_query_that_is_wrong_is_refused(server: Server, path: str, query: str) -> None:
     with http(server.url, server.key) as client:
         problem(client.get(f"{path}?{query}"), 422, "validation_error")
+
+
+@pytest.mark.parametrize(
+    "moment", ["0001-01-01T00:00:00+14:00", "2026-01-01T00:00:00", "9999-12-31T23:59:59-12:00"]
+)
+def test_a_cursor_that_was_made_up_with_an_impossible_moment_is_refused(
+    server: Server, moment: str
+) -> None:
+    cursor = write_cursor(moment, "00000000-0000-7000-8000-000000000000")
+    with http(server.url, server.key) as client:
+        for path in ("/v1/segments", "/v1/memories"):
+            refused = client.get(path, params={"cursor": cursor})
+            problem(refused, 422, "validation_error")
 
 
 @pytest.mark.parametrize("after", ["-1", "x", "1.5", "99999999999999999999"])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from mira.errors import NotFound, ValidationFailed
+from mira.errors import NotFound
 from mira.memory.model import EntityName, NewMemory
 from mira.memory.model import Memory as MemoryRecord
 from mira.messages.content import Role
@@ -30,13 +30,12 @@ from mira.web.memory_models import (
     MemoryPaging,
     MemoryRequest,
     MergeRequest,
-    Moment,
     Note,
     Quote,
     StoredMemory,
 )
 from mira.web.models import Segment
-from mira.web.reading import cut, read_cursor, write_cursor
+from mira.web.reading import cut, read_cursor, storable, write_cursor
 
 #: Messages shown of where a memory comes from.
 _MOST_EVIDENCE = 20
@@ -49,20 +48,11 @@ def ref(call: Call[Any, Any]) -> str:
     return name
 
 
-def storable(name: str, at: datetime | None) -> datetime | None:
-    """A moment as the database can hold it. Raises ValidationFailed."""
-    if at is None:
-        return None
-    if not 1 < at.year < 9999:
-        raise ValidationFailed("A date lies in the years 2 to 9998.", ((name, "out of range"),))
-    return at.astimezone(UTC)
-
-
 async def list_memories(call: Call[MemoryPaging, None]) -> MemoryPage:
     asked = call.query
     before: tuple[datetime | float, UUID] | None
     if asked.order == "recent":
-        before = read_cursor(asked.cursor, tuple[Moment, UUID])
+        before = read_cursor(asked.cursor, tuple[datetime, UUID])
     else:
         before = read_cursor(asked.cursor, tuple[_Importance, UUID])
     records = await call.services.memories.page(
@@ -85,8 +75,8 @@ async def create_memory(call: Call[None, MemoryRequest]) -> StoredMemory:
     new = NewMemory(
         text=asked.text,
         source="user",
-        happens_at=storable("happens_at", asked.happens_at),
-        expires_at=storable("expires_at", asked.expires_at),
+        happens_at=_moment("happens_at", asked.happens_at),
+        expires_at=_moment("expires_at", asked.expires_at),
         entities=tuple(EntityName(one.name, one.type) for one in asked.entities),
     )
     stored = await call.services.memories.create(call.user_id, new, actor="user")
@@ -162,7 +152,11 @@ async def merge_memories(call: Call[None, MergeRequest]) -> Memory:
 
 
 def _given(name: str, at: datetime | UnsetType | None) -> datetime | UnsetType | None:
-    return UNSET if isinstance(at, UnsetType) else storable(name, at)
+    return UNSET if isinstance(at, UnsetType) else _moment(name, at)
+
+
+def _moment(name: str, at: datetime | None) -> datetime | None:
+    return None if at is None else storable(name, at)
 
 
 async def _evidence(call: Call[Any, Any], record: MemoryRecord) -> MemoryEvidence:

@@ -8,10 +8,11 @@ from mira.memory.memories import Graph
 from mira.memory.query import RecallQuery
 from mira.memory.search import MemoryHit
 from mira.web.endpoint import Call, Endpoint
-from mira.web.http.memories import ref, storable
+from mira.web.http.memories import ref
 from mira.web.memory_models import Memory, MemoryExplanation, MemoryLink
 from mira.web.memory_terms import terms
 from mira.web.memory_words import RELATIONS
+from mira.web.reading import storable
 from mira.web.recall_models import (
     GraphEdge,
     GraphNode,
@@ -34,7 +35,7 @@ async def search_memories(call: Call[SearchQuery, None]) -> SearchAnswer:
         phrases=(asked.q,),
         intent=asked.intent,
         limit=asked.limit,
-        as_of=storable("as_of", asked.as_of),
+        as_of=None if asked.as_of is None else storable("as_of", asked.as_of),
     )
     found = await call.services.memories.search(
         call.user_id, query, limit=asked.limit, traced=False
