@@ -18,6 +18,7 @@ from mira.errors import Conflict, ValidationFailed
 from mira.ids import Ids
 from mira.memory import merging, storing
 from mira.memory.encoding import Encoders
+from mira.memory.entities import Mention
 from mira.memory.journal import Journal
 from mira.memory.model import (
     LONGEST_REASON,
@@ -29,9 +30,10 @@ from mira.memory.model import (
     checked_annotation,
     checked_text,
     checked_time,
+    named,
 )
 from mira.memory.steps import Steps
-from mira.memory.terms import clean, fold, term_frequencies
+from mira.memory.terms import clean, term_frequencies
 from mira.store import (
     entities,
     memories,
@@ -40,8 +42,8 @@ from mira.store import (
     memory_scores,
 )
 from mira.store.database import Database, Tx
-from mira.store.entities import EntityView, NewEntity
-from mira.store.memories import EntityName, Memory
+from mira.store.entities import EntityView
+from mira.store.memories import Memory
 from mira.store.memory_events import (
     Actor,
     Annotation,
@@ -52,9 +54,9 @@ from mira.store.memory_events import (
 
 
 class Recogniser(Protocol):
-    """Finds names in texts. See mira.memory.entities."""
+    """Finds names in texts. See mira.memory.recogniser."""
 
-    async def names(self, texts: Sequence[str]) -> Sequence[Sequence[EntityName]]: ...
+    async def entities(self, text: str) -> Sequence[Mention]: ...
 
 
 class Changes:
@@ -75,7 +77,7 @@ class Changes:
     async def create(
         self, user_id: UUID, new: NewMemory, *, actor: Actor, turn_id: UUID | None = None
     ) -> Stored:
-        """Remember one fact. Raises ValidationFailed, Unavailable (no encoder yet)."""
+        """Remember one fact. Raises ValidationFailed."""
         ready = await self.prepare(user_id, [new])
         async with self._database.user(user_id) as tx:
             [stored] = await self.store(tx, user_id, ready, actor=actor, turn_id=turn_id)
@@ -88,15 +90,12 @@ class Changes:
             for name in ("happens_at", "expires_at", "valid_from"):
                 checked_time(name, getattr(new, name))
         encoded = await self._steps.encode(user_id, texts)
-        found: Sequence[Sequence[EntityName]] = [()] * len(texts)
-        if self._recogniser is not None and texts:
-            found = await self._recogniser.names(texts)
         return [
             Prepared(
                 new=new, text=text, terms=term_frequencies(text), vectors=encoded.get(text, {}),
-                entities=tuple(_entity(name) for name in (*new.entities, *names)),
+                entities=named(new.entities, await self._names(text)),
             )
-            for new, text, names in zip(news, texts, found, strict=True)
+            for new, text in zip(news, texts, strict=True)
         ]  # fmt: skip
 
     async def store(
@@ -332,6 +331,9 @@ class Changes:
 
     # Helpers.
 
+    async def _names(self, text: str) -> Sequence[Mention]:
+        return () if self._recogniser is None else await self._recogniser.entities(text)
+
     async def _one(
         self, user_id: UUID, ref: Ref, act: Callable[[Journal, Memory], Awaitable[None]], *,
         actor: Actor, turn_id: UUID | None, texts: Sequence[str] = (),
@@ -350,9 +352,3 @@ class Changes:
         known = await memories.resolve(tx, user_id, [one, other])
         merging.all_found([one, other], known)
         return known[one], known[other]
-
-
-def _entity(name: EntityName) -> NewEntity:
-    return NewEntity(
-        name=clean(name.name).strip()[:200], key=fold(name.name).strip()[:200], type=name.type
-    )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mira.errors import Unavailable
 
 Vectors = NDArray[np.float32]
 
@@ -46,14 +49,30 @@ class Encoders(Protocol):
 Encoded = Mapping[str, Mapping[str, Sequence[float]]]
 
 
+def ready(encoders: Encoders) -> Encoder | None:
+    """The current encoder, if there is one and its model is loaded."""
+    current = encoders.current
+    if current is None:
+        return None
+    try:
+        return current if current.model else None
+    except Unavailable:
+        return None
+
+
 async def encode(encoders: Encoders, models: Sequence[str], texts: Sequence[str]) -> Encoded:
-    """Encode `texts` for those of `models` that have an encoder. Raises Unavailable."""
+    """Encode `texts` for those of `models` that have an encoder which can.
+
+    What is not encoded now is stored without a vector and gets it later (see reembedding.py):
+    nothing that is to be remembered waits for a model.
+    """
     unique = list(dict.fromkeys(texts))
     encoded: dict[str, dict[str, Sequence[float]]] = {text: {} for text in unique}
     for model in dict.fromkeys(models):
         encoder = encoders.of(model)
         if encoder is None or not unique:
             continue
-        for text, vector in zip(unique, await encoder.texts(unique), strict=True):
-            encoded[text][model] = vector.tolist()
+        with suppress(Unavailable):
+            for text, vector in zip(unique, await encoder.texts(unique), strict=True):
+                encoded[text][model] = vector.tolist()
     return encoded

@@ -155,7 +155,9 @@ class Journal:
         for other in await memories.succeeded_by(self.tx, self.user_id, memory.id):
             [standing] = (await memories.find(self.tx, self.user_id, [other])).values()
             await self.change("edited", standing, Fields(superseded_by=None))
+        own = (await entities.of_memories(self.tx, self.user_id, [memory.id])).get(memory.id, ())
         await self._remove(memory)
+        await entities.remove_unused(self.tx, self.user_id, own)
         await memory_events.forget_words(self.tx, self.user_id, memory.id)
         self._note(memory.id, "deleted", None, None)
 
@@ -185,11 +187,11 @@ class Journal:
             await self._change_back(event.memory_id, before, after)
 
     async def _merge_entity_back(self, entity_id: UUID, before: State, after: State) -> None:
-        standing = await entities.get(self.tx, self.user_id, entity_id)
-        if standing.merged_into != after.merged_into:
-            raise Conflict("This entity has been merged again since.")
+        found = await entities.find(self.tx, self.user_id, [entity_id])
+        if not found or found[0].merged_into != after.merged_into:
+            raise Conflict("This entity has been merged again or removed since.")
         assert before.merged_into is not UNSET
-        await self.merge_entity("undone", entity_id, standing.merged_into, before.merged_into)
+        await self.merge_entity("undone", entity_id, found[0].merged_into, before.merged_into)
 
     async def _uncreate(self, memory_id: UUID, record: Record) -> None:
         memory = await self._standing(memory_id)

@@ -12,7 +12,8 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from mira.memory.bm25 import PostingList, gather, idf, score
-from mira.memory.terms import STOP_WORDS, fold, terms, words
+from mira.memory.entities import normalise
+from mira.memory.terms import STOP_WORDS, terms, words
 from mira.store import entities, memory_search, postings, vectors
 from mira.store.database import Tx
 from mira.store.postings import TermDocuments
@@ -113,7 +114,7 @@ async def _entities(
     tx: Tx, user_id: UUID, names: Sequence[str], phrases: Sequence[str]
 ) -> list[UUID]:
     """The entities that are meant: by their very name, or else by one very like it."""
-    keys = [key for name in names if (key := fold(name).strip())]
+    keys = [key for name in names if (key := normalise(name))]
     exact = await memory_search.named(tx, user_id, keys or _names_in(phrases))
     found = [one for key in exact for one in exact[key]]
     missing = [key for key in keys if key not in exact]

@@ -61,6 +61,17 @@ async def ways(
     }
 
 
+async def around(tx: Tx, user_id: UUID, start: UUID, *, depth: int = 1) -> list[Way]:
+    """Every link of one memory, and the strongest way to each other one within `depth`; the
+    strongest first."""
+    edges = await memory_links.touching(tx, user_id, [start])
+    direct = _onward({start: {start: 1.0}}, edges, 1)
+    known = {way.at for way in direct}
+    further = (await ways(tx, user_id, [start], depth=depth))[start] if depth > 1 else []
+    found = direct + [way for way in further if way.at not in known]
+    return sorted(found, key=lambda w: (-w.weight, w.depth, w.at))
+
+
 def _onward(
     level: Mapping[UUID, Mapping[UUID, float]], edges: Sequence[Link], depth: int
 ) -> list[Way]:

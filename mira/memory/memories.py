@@ -17,12 +17,12 @@ from mira.ids import Ids
 from mira.memory import forgetting, linking
 from mira.memory.changes import Changes, Recogniser
 from mira.memory.encoding import Encoders
+from mira.memory.entities import normalise
 from mira.memory.model import LinkedMemory, NewMemory, Ref, Stored
 from mira.memory.query import RecallQuery
 from mira.memory.ranking import Blend
 from mira.memory.scoring import Explanation, ScoreInputs, explain
 from mira.memory.search import MemoryRanking, MemorySearch
-from mira.memory.terms import fold
 from mira.store import (
     entities,
     memories,
@@ -117,15 +117,15 @@ class Memories(Changes):
         `before` continues: (memories, id) of the last one seen."""
         async with self._database.user(user_id) as tx:
             return await entities.page(
-                tx, user_id, before=before, limit=min(limit, PAGE), q=fold(q) if q else None
+                tx, user_id, before=before, limit=min(limit, PAGE), q=normalise(q) if q else None
             )
 
     async def links(self, user_id: UUID, ref: Ref, *, depth: int = 1) -> list[LinkedMemory]:
-        """The memories within `depth` (at most 3) links, either way, the strongest ways first;
-        archived ones too. Raises NotFound."""
+        """Every link of a memory, either way, and what is reached from there within `depth` (at
+        most 3) links; the strongest first, archived ones too. Raises NotFound."""
         async with self._database.user(user_id) as tx:
             memory = await memories.get(tx, user_id, ref)
-            ways = (await linking.ways(tx, user_id, [memory.id], depth=depth))[memory.id]
+            ways = await linking.around(tx, user_id, memory.id, depth=depth)
             rows = await memories.find(tx, user_id, [way.at for way in ways])
         return [linking.reached(way, rows[way.at]) for way in ways if way.at in rows]
 

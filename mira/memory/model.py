@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from mira.errors import ValidationFailed
+from mira.memory.entities import TYPES, Mention, normalise
 from mira.memory.terms import clean
 from mira.store.entities import NewEntity
 from mira.store.memories import EntityName, Memory
@@ -18,12 +19,13 @@ from mira.store.memory_events import Actor, Link, LinkType, MemoryEvent, MemoryS
 __all__ = [
     "Actor", "EntityName", "Link", "LinkType", "LinkedMemory", "Memory", "MemoryEvent",
     "MemorySource", "NewMemory", "Prepared", "Ref", "Stored", "Undone", "checked_annotation",
-    "checked_text", "checked_time",
+    "checked_text", "checked_time", "named",
 ]  # fmt: skip
 
 SHORTEST = 10
 LONGEST = 4000
 LONGEST_REASON = 400
+LONGEST_NAME = 200
 
 Ref = UUID | str
 """An id, or a short id ("mem_xxxxxxxx")."""
@@ -121,3 +123,17 @@ def checked_time(name: str, at: datetime | None) -> datetime | None:
     if at is not None and at.utcoffset() is None:
         raise ValidationFailed("Times need an offset from UTC.", ((name, "has no offset"),))
     return at
+
+
+def named(given: Sequence[EntityName], found: Sequence[Mention]) -> tuple[NewEntity, ...]:
+    """The entities of a memory: those it came with, and names found in it that are not among
+    those. A type that is not known is OTHER."""
+    entities: dict[str, NewEntity] = {}
+    pairs = [(one.name, one.type) for one in given] + [(one.name, one.type) for one in found]
+    for said, kind in pairs:
+        name = " ".join(clean(said).split())[:LONGEST_NAME]
+        key = normalise(name)
+        if key:
+            known = kind if kind in TYPES else "OTHER"
+            entities.setdefault(key, NewEntity(name=name, key=key, type=known))
+    return tuple(entities.values())

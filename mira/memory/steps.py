@@ -9,7 +9,7 @@ from uuid import UUID
 from mira.clock import Clock
 from mira.errors import Conflict
 from mira.ids import Ids
-from mira.memory.encoding import Encoded, Encoders, encode
+from mira.memory.encoding import Encoded, Encoders, encode, ready
 from mira.memory.journal import Journal, Unencoded
 from mira.store import memories, spaces
 from mira.store.database import Database, Tx
@@ -32,13 +32,13 @@ class Steps:
         self.ids = ids
 
     async def encode(self, user_id: UUID, texts: Sequence[str]) -> Encoded:
-        """Encode texts for the user's spaces. Raises Unavailable while the encoder cannot."""
+        """Encode texts for the user's spaces, as far as there are encoders."""
         if not texts:
             return {}
         async with self.database.user(user_id) as tx:
             found = await spaces.find(tx, user_id)
         models = [space.model for space in found.all] if found else []
-        current = self.encoders.current
+        current = ready(self.encoders)
         if current is not None:
             models.append(current.model)
         return await encode(self.encoders, models, texts)
@@ -56,7 +56,7 @@ class Steps:
     async def spaces(self, tx: Tx, user_id: UUID) -> Spaces | None:
         """The user's spaces, made if an encoder is there; None if there is neither."""
         found = await spaces.find(tx, user_id)
-        current = self.encoders.current
+        current = ready(self.encoders)
         if found is not None or current is None:
             return found
         return await spaces.ensure(tx, user_id, current.model, current.dimension, self.clock.now())

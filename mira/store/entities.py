@@ -172,3 +172,13 @@ async def set_merged(tx: Tx, user_id: UUID, entity_id: UUID, into: UUID | None) 
         "update entities set merged_into = $3 where user_id = $1 and id = $2",
         user_id, entity_id, into,
     )  # fmt: skip
+
+
+async def remove_unused(tx: Tx, user_id: UUID, ids: Sequence[UUID]) -> None:
+    """Remove those of these entities that no memory is about and that no other leads to."""
+    await tx.execute(
+        "delete from entities e where e.user_id = $1 and e.id = any($2) "
+        "and not exists (select from memory_entities x where x.entity_id = e.id) "
+        "and not exists (select from entities o where o.merged_into = e.id)",
+        user_id, list(ids),
+    )  # fmt: skip

@@ -61,13 +61,16 @@ async def nearest(
 
     Those of `without` are left out; with `only`, all others too.
     """
+    values: list[object] = [user_id, source, space.id, literal(vector), limit]
+    wanted = ""
+    for condition, docs in (("doc <> all", without or None), ("doc = any", only)):
+        if docs is not None:
+            values.append(list(docs))
+            wanted += f"and {condition}(${len(values)}) "
     rows = await tx.fetch(
         f"select doc, 1 - (v <=> $4::text::halfvec({space.dimension})) as similarity "  # noqa: S608
         f"from {space.table} where user_id = $1 and source = $2 and model = $3 and unit = 0 "
-        + ("and doc <> all($6) " if without else "and $6::integer[] is not null ")
-        + ("" if only is None else "and doc = any($7) ")
-        + "order by 2 desc, doc desc limit $5",
-        user_id, source, space.id, literal(vector), limit, list(without),
-        *(() if only is None else (list(only),)),
-    )  # fmt: skip
+        f"{wanted}order by 2 desc, doc desc limit $5",
+        *values,
+    )
     return [Near(row["doc"], row["similarity"]) for row in rows]

@@ -27,7 +27,8 @@ declare
   v_sigmoid double precision;
   c_floor constant double precision := 1 / (1 + exp(2.0::double precision));
 begin
-  v_value := 0.8 * ln(1 + (p_access_count * power(0.95::double precision, v_idle)
+  -- Bounded, since power() raises where a number becomes too small to be written.
+  v_value := 0.8 * ln(1 + (p_access_count * power(0.95::double precision, least(v_idle, 10000))
                            / greatest(7, v_age)) / 0.02);
   v_hub := case when p_links <= 10 then 0.04 * p_links
                 else 0.4 + 0.02 * (p_links - 10) / (1 + 0.05 * (p_links - 10)) end;
