@@ -89,6 +89,7 @@ class Settings(BaseSettings):
     stall_timeout: float = Field(30.0, gt=0)
 
     embedding_model: str = "all-MiniLM-L6-v2"
+    embedding_model_before: str | None = None
     ner_model: str = "en_core_web_sm"
     compute_threads: int = Field(2, ge=1, le=64)
 

@@ -24,23 +24,18 @@ from hypercorn.typing import ASGIFramework
 from mira.actors.conversations import Conversations
 from mira.actors.copies import EventCopies
 from mira.actors.feeds import Feeds
-from mira.actors.memory_keeper_parts import KeeperParts
-from mira.actors.memory_keeper_questions import Questions
 from mira.actors.parts import Parts, Stage, StageObserver
 from mira.actors.runtime.system import ActorSystem, EngineSettings
-from mira.actors.tool_run import NoTools, Tools
+from mira.actors.tool_run import Tools
 from mira.actors.wiring import kinds, routes
 from mira.app import banner
 from mira.app.live_secrets import LiveSecrets
 from mira.app.observing import LoggingObserver, numbers
+from mira.app.remembering import Remembering, remember
 from mira.app.resources import Resources, open_resources, refuse_if_public
 from mira.errors import MiraError, StartupRefused, Unavailable
 from mira.llm import models as llm_models
 from mira.llm.models import Models
-from mira.memory.indexing import HistoryIndex, NoEncoders
-from mira.memory.memories import Memories
-from mira.memory.quoting import TEMPLATES
-from mira.memory.steps import Steps
 from mira.prompt.composer import Composer
 from mira.prompt.templates import Templates
 from mira.services import preflight
@@ -62,9 +57,10 @@ TURNS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may put in place of the usual: tools, an ear for stages of turns, bounds."""
+    """What a caller may put in place of the usual: tools (None: those of the house), an ear for
+    stages of turns, bounds."""
 
-    tools: Tools
+    tools: Tools | None
     reached: StageObserver
     limits: Limits
 
@@ -86,7 +82,7 @@ def serve(
     when something that it stands on was lost.
     """
     configure(settings.log_level)
-    options = Options(tools or NoTools(), reached or _unheard, limits or Limits())
+    options = Options(tools, reached or _unheard, limits or Limits())
     try:
         preflight.check(settings)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -117,9 +113,11 @@ async def _run(settings: Settings, options: Options) -> None:
             models = await llm_models.build(
                 settings, resources.secrets.get, resources.clock, resources.ids
             )
+            memory = remember(resources, models)
             try:
-                await _serve(resources, lock, models, options)
+                await _serve(resources, lock, models, memory, options)
             finally:
+                await memory.aclose()
                 with anyio.CancelScope(shield=True), anyio.move_on_after(5):
                     await models.aclose()
         finally:
@@ -127,7 +125,13 @@ async def _run(settings: Settings, options: Options) -> None:
                 await lock.release()
 
 
-async def _serve(resources: Resources, lock: ServerLock, models: Models, options: Options) -> None:
+async def _serve(
+    resources: Resources,
+    lock: ServerLock,
+    models: Models,
+    memory: Remembering,
+    options: Options,
+) -> None:
     settings, clock, database = resources.settings, resources.clock, resources.database
     copies = EventCopies(resources.cache, clock)
     feeds = Feeds(clock, copies)
@@ -137,7 +141,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
         ids=resources.ids,
         model=models.for_purpose("conversation"),
         composer=Composer(Templates()),
-        tools=options.tools,
+        tools=options.tools or memory.tools,
         feeds=feeds,
         generation=lock.generation,
         history_tokens=settings.history_tokens,
@@ -146,23 +150,10 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
         stale=lock.look,
         notice=lambda: models.notice,
     )
-    encoders = NoEncoders()
-    memories = Memories(database, encoders, None, clock, resources.ids)
-    keeper = KeeperParts(
-        database=database,
-        clock=clock,
-        ids=resources.ids,
-        memories=memories,
-        steps=Steps(database, encoders, clock, resources.ids),
-        encoders=encoders,
-        questions=Questions(models.for_purpose("extraction"), Templates(TEMPLATES), resources.ids),
-        batches=lambda: models.batches("extraction"),
-    )
-    index = HistoryIndex(database, encoders, clock)
     system = ActorSystem(
         clock=clock,
         ids=resources.ids,
-        kinds=kinds(parts, index, keeper, settings.passivate_after),
+        kinds=kinds(parts, memory.index, memory.keeper, settings.passivate_after),
         routes=routes(database),
         outbox=PostgresOutbox(database, clock),
         observer=LoggingObserver(),
@@ -185,7 +176,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
     web = build_web(
         WebServices(
             conversations=conversations,
-            memories=memories,
+            memories=memory.memories,
             database=database,
             cache=resources.cache,
             secrets=LiveSecrets(resources.secrets, models),
@@ -195,7 +186,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
             owner=resources.user.id,
             stop=stop,
             admin_token=admin_token,
-            checks=_checks(resources, lock),
+            checks=_checks(resources, lock, memory),
             engine=lambda: numbers(system),
             models=lambda: _model_info(models),
             work_added=system.look_for_durable,
@@ -215,6 +206,7 @@ async def _serve(resources: Resources, lock: ServerLock, models: Models, options
                 if isinstance(server, EmbeddedPostgres):
                     group.start_soon(_watch, server)
             group.start_soon(models.warm)
+            group.start_soon(memory.warm)
             bound = await group.start(_web, web, settings, stop, group)
             await _announce(resources, models, settings, bound, admin_token)
         ears.cancel_scope.cancel()
@@ -323,7 +315,7 @@ async def _announce(
     log.info("serving", address=address)
 
 
-def _checks(resources: Resources, lock: ServerLock) -> tuple[Check, ...]:
+def _checks(resources: Resources, lock: ServerLock, memory: Remembering) -> tuple[Check, ...]:
     async def database() -> str:
         async with resources.database.engine() as tx:
             return f"PostgreSQL {str(await tx.value('show server_version')).split()[0]}"
@@ -340,11 +332,15 @@ def _checks(resources: Resources, lock: ServerLock) -> tuple[Check, ...]:
             raise Unavailable("The cache does not answer; nothing is lost without it.")
         return "answers"
 
+    async def embedding() -> str:
+        return memory.encoders.current.model
+
     return (
         Check("database", database),
         Check("server_lock", holding),
         Check("secrets", secrets),
         Check("cache", cache, critical=False),
+        Check("embedding", embedding, critical=False),
     )
 
 
