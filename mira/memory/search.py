@@ -203,7 +203,7 @@ class MemorySearch:
                 if linked:
                     along |= await belonging(
                         tx, one.owner, [rows[i] for i in ids if i in rows], limit=linked,
-                        without=query.exclude, present=query.as_of is None,
+                        without=query.exclude, as_of=query.as_of,
                     )  # fmt: skip
         hits = []
         for n in best:
@@ -224,13 +224,14 @@ class MemorySearch:
 
 async def belonging(
     tx: Tx, user_id: UUID, hits: Sequence[Memory], *, limit: int,
-    without: frozenset[UUID] = frozenset(), present: bool = True, depth: int = LINK_DEPTH,
+    without: frozenset[UUID] = frozenset(), as_of: datetime | None = None,
+    depth: int = LINK_DEPTH,
 ) -> dict[UUID, list[LinkedMemory]]:  # fmt: skip
     """For each of these memories at most `limit` others that belong to it and are not among them:
-    of a superseded one (if it is the present that counts) first what stands in its place, then
-    those linked most strongly."""
+    of a superseded one first what stands in its place (unless an earlier date counts), then those
+    linked most strongly. With `as_of`, only what was true then."""
     found = await linking.ways(tx, user_id, [one.id for one in hits], depth=depth)
-    closed = [one.id for one in hits if present and one.superseded_by is not None]
+    closed = [one.id for one in hits if as_of is None and one.superseded_by is not None]
     instead = await linking.standing(tx, user_id, closed) if closed else {}
     wanted = {way.at for ways in found.values() for way in ways} | set(instead.values())
     rows = await memories.find(tx, user_id, list(wanted))
@@ -246,11 +247,18 @@ async def belonging(
             if (
                 memory is None or memory.status != "active" or memory.id == first
                 or memory.id in without or memory.id in among or len(brought) >= limit
+                or not _true_at(memory, as_of)
             ):  # fmt: skip
                 continue
             brought.append(linking.reached(way, memory))
         result[one.id] = brought
     return result
+
+
+def _true_at(memory: Memory, at: datetime | None) -> bool:
+    if at is None:
+        return True
+    return memory.valid_from <= at and (memory.valid_to is None or memory.valid_to > at)
 
 
 def _phrases(query: RecallQuery) -> list[str]:
