@@ -14,7 +14,11 @@ import asyncpg
 import hypothesis
 import pytest
 
+from mira.clock import SystemClock
 from mira.ids import SystemIds
+from mira.memory.embedding import Embedder
+from mira.memory.embedding.minilm import MiniLM
+from mira.memory.pool import CpuPool
 from mira.store.database import Database
 from mira.store.migrate import migrate
 from mira.store.users import User, ensure_user
@@ -134,6 +138,39 @@ async def user(database: Database) -> User:
 async def other(database: Database) -> User:
     """Another user, who must never see anything of the first."""
     return await ensure_user(database, SystemIds().new(), "bob", "UTC", EPOCH)
+
+
+# The models that run in the process.
+
+#: Where what is made of a model stays from run to run; it is held to its hash whenever it is used.
+MODELS = Path(__file__).resolve().parents[1] / ".cache" / "tests" / "models"
+
+
+@pytest.fixture(scope="session")
+def minilm() -> MiniLM:
+    """The embedding model that ships with MIRA, loaded once."""
+    MODELS.mkdir(parents=True, exist_ok=True)
+    return MiniLM(MODELS)
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[CpuPool]:
+    opened = CpuPool()
+    try:
+        yield opened
+    finally:
+        await opened.aclose()
+
+
+@pytest.fixture
+async def embedder(minilm: MiniLM, pool: CpuPool) -> AsyncIterator[Embedder]:
+    """An embedder of the test's own, ready, on the real model."""
+    opened = Embedder(lambda: minilm, pool, SystemClock())
+    await opened.warm()
+    try:
+        yield opened
+    finally:
+        await opened.aclose()
 
 
 # The whole server.
