@@ -2,7 +2,8 @@
 
 Items are answered by the double's script, as calls are. `batches` in a script says the rest:
 
-    polls     how often a batch is seen in progress before it has ended (0)
+    polls     how often a batch is seen in progress, by itself or in the list, before it has
+              ended (0)
     outcomes  what becomes of the next items, in order: succeeded, errored, expired, canceled;
               those after the last are succeeded, or errored where their behaviour is an error
     faults    what goes wrong next: [{"at": create | retrieve | list | results | cancel,
@@ -146,6 +147,8 @@ class BatchDesk:
         if (fault := self._fault("list")) is not None:
             return _refused(fault.status, fault.type)
         data = [msgspec.Raw(_shown(held, address)) for held in reversed(self.held.values())]
+        for held in self.held.values():
+            held.polls -= 1
         return Reply(
             200, _encode({"data": data, "has_more": False, "first_id": None, "last_id": None})
         )

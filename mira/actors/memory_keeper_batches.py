@@ -31,15 +31,8 @@ log = logger("keeper")
 
 #: A provider answers within this time, or not at all.
 LONGEST = timedelta(hours=24)
-#: Pauses between polls: the first, doubled each time up to the longest. Seconds.
-FIRST_PAUSE, LONGEST_PAUSE = 30.0, 900.0
 #: By so much the provider's clock may be behind ours.
 SKEW = timedelta(minutes=5)
-
-
-def pause(polls: int) -> timedelta:
-    """How long to wait before the next poll."""
-    return timedelta(seconds=min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(polls, 16)))
 
 
 class ExtractionBatches:
@@ -189,7 +182,6 @@ class ExtractionBatches:
     ) -> None:
         """Store what the results tell. Raises ProviderOutage if some of them are not there."""
         assert record.provider_id is not None
-        await self._segments.ready()
         by_name = {_name(record, chunk): chunk for chunk in chunks}
         scenes: dict[UUID, Scene] = {}
         async with port.results(record.provider_id) as results:
@@ -226,7 +218,8 @@ class ExtractionBatches:
         """Replaces the message that is being handled, which is thereby done."""
         await ctx.tell_durable(
             tx, keeper_of(self._user_id), PollBatch(batch_id=record.id, polls=polls),
-            at=self._parts.clock.now() + pause(polls), lane=batch_lane(record.id), key="poll",
+            at=self._parts.clock.now() + self._parts.pause(polls),
+            lane=batch_lane(record.id), key="poll",
         )  # fmt: skip
 
     async def _end(

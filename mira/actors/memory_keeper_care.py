@@ -278,23 +278,23 @@ class Care:
             parts.reached(Step.MERGED)
         return _nothing
 
-    async def _meaning(self, candidates: list[Candidate]) -> dict[tuple[UUID, UUID], float]:
+    async def _meaning(self, candidates: list[Candidate]) -> list[tuple[UUID, UUID]]:
         """Pairs of names of one type that mean nearly the same; none while nothing encodes."""
         encoder = self._parts.encoders.current
         if encoder is None or len(candidates) < 2:
-            return {}
+            return []
         try:
             vectors = await encoder.texts([one.name for one in candidates])
         except MiraError as error:
             log.info("names_not_encoded", code=error.code)
-            return {}
+            return []
         cosines = vectors @ vectors.T
         pairs = zip(*(cosines >= entity_merge.MEANING).nonzero(), strict=True)
-        return {
-            (candidates[i].id, candidates[j].id): float(cosines[i][j])
+        return [
+            (candidates[i].id, candidates[j].id)
             for i, j in pairs
             if i < j and candidates[i].type == candidates[j].type
-        }
+        ]
 
 
 #: What a job leaves to be written with the note that it was done.

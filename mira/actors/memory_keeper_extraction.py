@@ -165,16 +165,7 @@ class SegmentExtraction:
             await ctx.done(tx)
         parts.reached(Step.INTENDED)
 
-    async def ready(self) -> None:
-        """See that what an answer tells could be encoded, before it is paid for.
-
-        Raises Unavailable.
-        """
-        if (encoder := self._parts.encoders.current) is not None:
-            await encoder.texts(["ready"])
-
     async def _ask_directly(self, ctx: Context, scene: Scene, left: list[ChunkRecord]) -> None:
-        await self.ready()
         failure: ProviderError | None = None
         for record in left:
             answered = await self.ask(scene, record)

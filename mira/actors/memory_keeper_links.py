@@ -12,8 +12,9 @@ from uuid import UUID
 from mira.actors.memory_keeper_parts import LINKS, KeeperParts, Step, keeper_of
 from mira.actors.memory_keeper_questions import Question
 from mira.actors.runtime.actor import Context
-from mira.errors import Conflict, NotFound
+from mira.errors import Conflict, EmbedderUnavailable, NotFound
 from mira.memory import links_review
+from mira.memory.encoding import ready
 from mira.memory.links_review import FoundLink, FoundMerge, Newcomer, Shown
 from mira.memory.terms import term_frequencies
 from mira.messages.memory import LinkMemories
@@ -58,6 +59,9 @@ class Linking:
     async def _round(self) -> bool:
         """One question at most. False if nothing was left to look at."""
         parts, user_id = self._parts, self._user_id
+        if parts.encoders.current is not None and ready(parts.encoders) is None:
+            # Without vectors most of what belongs to them would not be found.
+            raise EmbedderUnavailable("New memories wait for the embedding model.")
         async with parts.database.user(user_id) as tx:
             ids = await memory_scores.not_integrated(tx, user_id, limit=links_review.MOST_NEW)
             if not ids:

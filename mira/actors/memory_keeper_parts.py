@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -52,6 +53,15 @@ class Step(StrEnum):
     SCORED = "scored"
 
 
+#: Pauses between polls of a batch: the first, doubled each time up to the longest. Seconds.
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 900.0
+
+
+def growing_pause(polls: int) -> timedelta:
+    """How long to wait before the next poll of a batch."""
+    return timedelta(seconds=min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(polls, 16)))
+
+
 def _pass(_step: Step) -> None:
     """Nothing."""
 
@@ -71,6 +81,7 @@ class KeeperParts:
     batches: Callable[[], Batches | None]
     #: Told between two steps, at once and in the way of the work.
     reached: Callable[[Step], None] = _pass
+    pause: Callable[[int], timedelta] = growing_pause
 
 
 def zone_of(timezone: str) -> ZoneInfo:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from uuid import UUID
 
 import msgspec
-from rapidfuzz import fuzz, process
 
 from mira.memory.answers import many, objects, read, whole_number
 from mira.memory.clusters import clusters
+from mira.memory.entities import ALIKE, Named, likeness, merge_proposals
 from mira.memory.forms import NUMBER, list_of, object_of
 from mira.memory.quoting import quoted
 
-#: Likeness of names from which they are put to the question together: of their letters (0 to 1),
-#: or of their meaning (cosine).
-LETTERS, MEANING = 0.85, 0.85
-#: Entities of a group, groups in one question, entities compared with each other of one type.
+#: Likeness (cosine) of what names mean, from which they are put to the question together.
+MEANING = 0.85
+#: Entities of a group, groups in one question, entities of one type that are compared.
 MOST_MEMBERS, MOST_GROUPS, MOST_COMPARED = 8, 12, 2_000
 #: Names with a word that more than so many share are not compared by it.
 MOST_BEARERS = 30
@@ -56,47 +56,57 @@ class FoundMerge(msgspec.Struct, frozen=True):
 
 
 def groups(
-    candidates: Sequence[Candidate], meaning: Mapping[tuple[UUID, UUID], float] | None = None
+    candidates: Sequence[Candidate], meaning: Iterable[tuple[UUID, UUID]] = ()
 ) -> list[tuple[Candidate, ...]]:
     """Groups of entities of one type whose names are alike, the most used first.
 
-    `meaning` may add likeness of other kinds, by pairs of ids. Of each type the most used are
-    compared.
+    Alike are names of like letters, names of which one is the other with words left out, and the
+    pairs in `meaning`. Of each type the most used are compared: takes a second or two for
+    thousands, so not on the event loop.
     """
-    by_id = {one.id: one for one in candidates}
-    edges: list[tuple[UUID, UUID, float]] = []
-    for kind in sorted({one.type for one in candidates}):
-        same = sorted((c for c in candidates if c.type == kind), key=lambda c: (-c.memories, c.key))
-        edges += _alike(same[:MOST_COMPARED])
-    for (one_id, other_id), likeness in (meaning or {}).items():
-        if likeness >= MEANING and by_id[one_id].type == by_id[other_id].type:
-            edges.append((one_id, other_id, likeness))
-    found = [tuple(by_id[i] for i in members) for members in clusters(edges, most=MOST_MEMBERS)]
+    by_type: dict[str, list[Candidate]] = {}
+    for one in sorted(candidates, key=lambda c: (-c.memories, c.key)):
+        by_type.setdefault(one.type, []).append(one)
+    compared = [c for same in by_type.values() for c in same[:MOST_COMPARED]]
+    by_id = {one.id: one for one in compared}
+    pairs = [pair for same in by_type.values() for pair in _with_words_left_out(same)]
+    pairs += meaning
+    found: list[tuple[Candidate, ...]] = []
+    for members in merge_proposals([Named(c.id, c.name, c.type) for c in compared], alike=pairs):
+        if len(members) > MOST_MEMBERS:
+            within = clusters(_edges([by_id[m] for m in members], pairs), most=MOST_MEMBERS)
+        else:
+            within = [members]
+        found += [tuple(by_id[m] for m in few) for few in within]
     return sorted(found, key=lambda group: (-sum(c.memories for c in group), group[0].key))
 
 
-def _alike(same: Sequence[Candidate]) -> list[tuple[UUID, UUID, float]]:
-    """Pairs whose names are alike: as a whole, or one being the other with a word left out."""
-    keys = [one.key for one in same]
-    likeness = process.cdist(keys, keys, scorer=fuzz.ratio, score_cutoff=LETTERS * 100)
-    edges = [
-        (same[i].id, same[j].id, float(likeness[i][j]) / 100)
-        for i, j in zip(*likeness.nonzero(), strict=True)
-        if i < j
-    ]
-    with_word: dict[str, list[Candidate]] = {}
+def _with_words_left_out(same: Sequence[Candidate]) -> Iterator[tuple[UUID, UUID]]:
+    """Pairs of names of one type, of which one has some of the other's words and no others."""
+    words = {one.id: frozenset(one.key.split()) for one in same}
+    bearers: dict[str, list[Candidate]] = {}
     for one in same:
-        for word in set(one.key.split()):
-            with_word.setdefault(word, []).append(one)
-    for word, bearers in with_word.items():
-        if len(word) < 3 or len(bearers) > MOST_BEARERS:
+        for word in words[one.id]:
+            bearers.setdefault(word, []).append(one)
+    for word, some in bearers.items():
+        if len(word) < 3 or len(some) > MOST_BEARERS:
             continue
-        for place, one in enumerate(bearers):
-            for other in bearers[place + 1 :]:
-                few, more = sorted((set(one.key.split()), set(other.key.split())), key=len)
-                if few < more:
-                    edges.append((one.id, other.id, LETTERS))
-    return edges
+        for one, other in combinations(some, 2):
+            if words[one.id] < words[other.id] or words[other.id] < words[one.id]:
+                yield one.id, other.id
+
+
+def _edges(
+    members: Sequence[Candidate], pairs: Sequence[tuple[UUID, UUID]]
+) -> list[tuple[UUID, UUID, float]]:
+    """What holds a large group together, and how strongly."""
+    alike = [
+        (one.id, other.id, likeness(one.key, other.key)) for one, other in combinations(members, 2)
+    ]
+    ids = {one.id for one in members}
+    return [edge for edge in alike if edge[2] >= ALIKE] + [
+        (one, other, ALIKE) for one, other in pairs if one in ids and other in ids
+    ]
 
 
 def shown(found: Sequence[Sequence[Candidate]]) -> tuple[ShownGroup, ...]:

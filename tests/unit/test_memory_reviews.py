@@ -257,9 +257,18 @@ NAMES = [
 def test_names_that_are_alike_and_of_one_kind_are_grouped() -> None:
     [group] = entity_merge.groups(NAMES)
     assert {one.id.int for one in group} == {1, 2, 3}
-    meant = {(UUID(int=1), UUID(int=6)): 0.9, (UUID(int=4), UUID(int=5)): 0.99}
+    meant = [(UUID(int=1), UUID(int=6)), (UUID(int=4), UUID(int=5))]
     [group] = entity_merge.groups(NAMES, meant)
     assert {one.id.int for one in group} == {1, 2, 3, 6}
+
+
+def test_a_large_family_of_names_is_asked_about_in_bounded_groups() -> None:
+    family = [_entity(n, f"anna maria {'x' * n}", memories=n) for n in range(1, 21)]
+    found = entity_merge.groups(family)
+    assert found
+    assert all(2 <= len(group) <= entity_merge.MOST_MEMBERS for group in found)
+    members = [one.id for group in found for one in group]
+    assert len(members) == len(set(members))
 
 
 def test_a_merge_of_names_stays_within_its_group() -> None:
