@@ -106,6 +106,12 @@ async def ensure(tx: Tx, user_id: UUID, model: str, dimension: int, now: datetim
     return found
 
 
+async def known(tx: Tx) -> list[Space]:
+    """Every space that there is."""
+    rows = await tx.fetch("select id, name, dimension from embedding_models order by id")
+    return [Space(id=row["id"], model=row["name"], dimension=row["dimension"]) for row in rows]
+
+
 async def set_next(tx: Tx, user_id: UUID, space: Space | None) -> None:
     """Begin (or, with None, give up) the move to another space."""
     await tx.execute(

@@ -74,3 +74,34 @@ async def nearest(
         *values,
     )
     return [Near(row["doc"], row["similarity"]) for row in rows]
+
+
+async def memories_without(
+    tx: Tx, user_id: UUID, space: Space, *, limit: int | None = None,
+    among: Sequence[tuple[int, str]] | None = None,
+) -> list[tuple[int, str]]:  # fmt: skip
+    """(doc, text) of active memories without a vector in a space, by their numbers; `among`
+    restricts it to certain ones."""
+    rows = await tx.fetch(
+        "select m.doc, m.text from memories m where m.user_id = $1 and m.status = 'active' "  # noqa: S608
+        "and ($4::integer[] is null or m.doc = any($4)) "
+        f"and not exists (select from {space.table} v where v.user_id = $1 and v.source = 1 "
+        "  and v.model = $2 and v.doc = m.doc and v.unit = 0) order by m.doc limit $3",
+        user_id, space.id, limit, None if among is None else [doc for doc, _ in among],
+    )  # fmt: skip
+    return [(row["doc"], row["text"]) for row in rows]
+
+
+async def passages_without(
+    tx: Tx, user_id: UUID, space: Space, *, limit: int | None = None,
+    among: Sequence[int] | None = None,
+) -> list[int]:  # fmt: skip
+    """Passages without a vector in a space, by their numbers; `among` as above."""
+    rows = await tx.fetch(
+        "select p.doc from passages p where p.user_id = $1 "  # noqa: S608
+        "and ($4::integer[] is null or p.doc = any($4)) "
+        f"and not exists (select from {space.table} v where v.user_id = $1 and v.source = 2 "
+        "  and v.model = $2 and v.doc = p.doc and v.unit = 0) order by p.doc limit $3",
+        user_id, space.id, limit, None if among is None else list(among),
+    )  # fmt: skip
+    return [row["doc"] for row in rows]

@@ -116,6 +116,8 @@ $$;
 
 -- Calculate the scores of a user's active memories anew: of all, or of those with a date near
 -- p_now (from 7 days ago to 30 days ahead). Writes only what has changed; returns how many.
+-- Notes since when a score has been under the floor, except for what is still to happen: its
+-- time comes, however long nobody has spoken of it.
 create or replace function recalculate_memories(
   p_user uuid, p_now timestamptz, p_dated boolean default false, p_floor double precision default 0.02
 ) returns integer language plpgsql as $$
@@ -140,6 +142,7 @@ begin
     where l.user_id = p_user group by 1),
   fresh as materialized (
     select s.memory_id, s.importance, s.below_since_use_day as below,
+      a.happens_at > p_now is true as ahead,
       memory_score(v_days, s.use_day_created, s.use_day_accessed, s.access_count, s.mention_count,
         coalesce(h.links, 0), coalesce(e.shared, 0), a.happens_at, a.expires_at, p_now)::real
         as score
@@ -152,10 +155,11 @@ begin
        or a.expires_at between p_now - interval '7 days' and p_now + interval '30 days')
   update memory_scores s
     set importance = f.score,
-        below_since_use_day = case when f.score < p_floor then coalesce(f.below, v_days) end
+        below_since_use_day = case when f.score < p_floor and not f.ahead
+                                   then coalesce(f.below, v_days) end
     from fresh f
     where s.memory_id = f.memory_id
-      and (f.importance <> f.score or (f.score < p_floor) <> (f.below is not null));
+      and (f.importance <> f.score or (f.score < p_floor and not f.ahead) <> (f.below is not null));
   get diagnostics v_changed = row_count;
   return v_changed;
 end $$;
