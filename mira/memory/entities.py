@@ -27,7 +27,7 @@ _ARTICLE = re.compile(r"^(?:the|an?)\s+(?=\S)")
 _POSSESSIVE = re.compile(r"(?:'s|(?<=s)')(?=\s|$)")
 _APOSTROPHES = str.maketrans("’‘ʼ＇`´", "''''''")
 #: What may stand around a name without being part of it.
-_AROUND = " \t\n\"'“”„«»()[]{}<>,;:!?*_~#|"
+_AROUND = " \t\n\"'“”„«»()[]{}<>,;:!?*_~|"
 
 
 class Mention(msgspec.Struct, frozen=True):

