@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
@@ -85,8 +85,7 @@ async def has_dated(tx: Tx, user_id: UUID, now: datetime) -> bool:
     """Whether the calendar alone will change a score of this user's within a month."""
     found: bool = await tx.value(
         "select exists (select from memories where user_id = $1 and status = 'active' and "
-        "(happens_at between $2 - interval '7 days' and $2 + interval '60 days' or "
-        "expires_at between $2 - interval '7 days' and $2 + interval '60 days'))",
-        user_id, now,
+        "(happens_at between $2 and $3 or expires_at between $2 and $3))",
+        user_id, now - timedelta(days=7), now + timedelta(days=60),
     )  # fmt: skip
     return found
