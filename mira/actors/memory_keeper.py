@@ -26,6 +26,7 @@ from mira.messages.memory import (
     LinkMemories,
     MergeEntities,
     PollBatch,
+    Reembed,
     RefreshDated,
     ReviewFloor,
     RollOverUseDay,
@@ -81,6 +82,8 @@ class MemoryKeeper(Actor):
                 _begin(ctx, COUNTING, lambda: self._days.roll_over(ctx, message))
             case RefreshDated():
                 _begin(ctx, COUNTING, lambda: self._days.refresh_dated(ctx, message))
+            case Reembed():
+                _begin(ctx, COUNTING, lambda: self._days.reembed(ctx))
             case CatchUp():
                 self._look_around(ctx)
             case _:

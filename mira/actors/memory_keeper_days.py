@@ -14,13 +14,16 @@ from mira.actors.memory_keeper_parts import (
     DAYS,
     EXTRACTION,
     LINKS,
+    VECTORS,
     KeeperParts,
     Step,
     batch_lane,
     keeper_of,
 )
 from mira.actors.runtime.actor import Context
-from mira.memory import forgetting
+from mira.errors import EmbedderUnavailable
+from mira.memory import forgetting, reembedding
+from mira.memory.encoding import ready
 from mira.messages.base import DurableMessage, Message
 from mira.messages.memory import (
     Consolidate,
@@ -28,6 +31,7 @@ from mira.messages.memory import (
     LinkMemories,
     MergeEntities,
     PollBatch,
+    Reembed,
     RefreshDated,
     ReviewFloor,
     RollOverUseDay,
@@ -48,6 +52,8 @@ _CARE: dict[Job, Message] = {
 FORGOTTEN_AT_ONCE = 100
 #: Segments begun by one look.
 SEGMENTS = 20
+#: Steps of giving vectors before others get a turn.
+PIECES = 200
 
 
 class Days:
@@ -77,6 +83,7 @@ class Days:
                 if (await memory_jobs.last_run(tx, user_id, job)).due(job, use_day):
                     await self._tell(ctx, tx, begin, lane=CARE, key=job.value)
             await self._left_behind(ctx, tx)
+            await self._unless_waiting(ctx, tx, [(VECTORS, VECTORS, Reembed())])
             await self._next_day(ctx, tx)
             await memory_jobs.ran(tx, user_id, Job.ROLL_OVER, use_day, now)
             await ctx.done(tx)
@@ -97,6 +104,23 @@ class Days:
                 at=now + timedelta(days=1), lane=DATED, key=DATED,
             )  # fmt: skip
 
+    async def reembed(self, ctx: Context) -> None:
+        """Give vectors to what has none of the current model, a piece at a time.
+
+        Raises EmbedderUnavailable while the model is not there.
+        """
+        parts, user_id = self._parts, self._user_id
+        if parts.encoders.current is None:
+            return
+        if ready(parts.encoders) is None:
+            raise EmbedderUnavailable("Vectors wait for the embedding model.")
+        for _ in range(PIECES):
+            if not await reembedding.step(parts.steps, user_id):
+                return
+        async with parts.database.user(user_id) as tx:
+            # In place of this one, which is thereby done.
+            await self._tell(ctx, tx, Reembed(), lane=VECTORS, key=VECTORS)
+
     async def catch_up(self, ctx: Context) -> None:
         """Begin what was left behind: by a process that ended, by a message that was buried, by
         whoever stores memories without telling the keeper."""
@@ -107,6 +131,10 @@ class Days:
             if last.due(Job.ROLL_OVER, use_day):
                 await self._unless_waiting(ctx, tx, [(DAYS, DAYS, RollOverUseDay(ordinal=use_day))])
             await self._left_behind(ctx, tx)
+            if user_id not in self._parts.looked_over:
+                # The model may be another one since this process began.
+                await self._unless_waiting(ctx, tx, [(VECTORS, VECTORS, Reembed())])
+        self._parts.looked_over.add(user_id)
 
     async def _left_behind(self, ctx: Context, tx: Tx) -> None:
         user_id = self._user_id

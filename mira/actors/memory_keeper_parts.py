@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from uuid import UUID
@@ -22,7 +22,9 @@ from mira.store.database import Database
 KIND = "memory_keeper"
 
 #: Lanes of durable messages: in each, one at a time and in order.
-EXTRACTION, LINKS, CARE, DAYS, DATED = "extraction", "links", "care", "days", "dated"
+EXTRACTION, LINKS, CARE, DAYS, DATED, VECTORS = (
+    "extraction", "links", "care", "days", "dated", "vectors",
+)  # fmt: skip
 
 
 def batch_lane(batch_id: UUID) -> str:
@@ -82,6 +84,8 @@ class KeeperParts:
     #: Told between two steps, at once and in the way of the work.
     reached: Callable[[Step], None] = _pass
     pause: Callable[[int], timedelta] = growing_pause
+    #: Users whose vectors this process has looked over since it began.
+    looked_over: set[UUID] = field(default_factory=set)
 
 
 def zone_of(timezone: str) -> ZoneInfo:

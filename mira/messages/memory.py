@@ -48,5 +48,9 @@ class MergeEntities(Message, frozen=True, kw_only=True):
     """Merge entities that are one under several names, if it is due."""
 
 
+class Reembed(Message, frozen=True, kw_only=True):
+    """Give vectors to what has none, and move to the current model what has those of another."""
+
+
 class CatchUp(Message, frozen=True, kw_only=True):
     """Look for work that was left behind. Told after turns; not durable."""

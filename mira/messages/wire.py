@@ -156,6 +156,7 @@ Durable = (
     | memory.Consolidate
     | memory.ReviewFloor
     | memory.MergeEntities
+    | memory.Reembed
 )
 _durable = msgspec.json.Decoder(Durable)
 _events = msgspec.json.Decoder(stream.AnyTurnEvent)

@@ -47,6 +47,9 @@ class Bugs(Observer):
     def actor_failed(self, address: Address, message: Message | None, error: Exception) -> None:
         self.seen.append(error)
 
+    def job_failed(self, address: Address, kind: str, error: Exception) -> None:
+        self.seen.append(error)
+
 
 @dataclass
 class Core:

@@ -28,7 +28,7 @@ from mira.memory.memories import Memories
 from mira.memory.quoting import TEMPLATES
 from mira.memory.steps import Steps
 from mira.messages.base import Message
-from mira.messages.memory import ExtractSegment
+from mira.messages.memory import CatchUp, ExtractSegment
 from mira.prompt.templates import Templates
 from mira.settings import Settings
 from mira.store.database import Database
@@ -120,6 +120,12 @@ class Kept:
         message = ExtractSegment(segment_id=segment_id, now=now)
         await self.tell(user_id, message, EXTRACTION, str(segment_id))
         await self.settled()
+
+    async def look_around(self, user_id: UUID) -> None:
+        """Let a keeper that has just come to life look for what was left behind."""
+        self.core.system.cell(keeper_of(user_id)).actor = None
+        await self.core.system.tell(keeper_of(user_id), CatchUp())
+        await self.core.system.workers.quiet()
 
     async def settled(self) -> None:
         """Wait until no work is left that is due within a minute."""
@@ -219,5 +225,8 @@ async def keeping(
             async with running_core(database, *(script or (says("Good."),)), keeper=parts) as core:
                 kept = Kept(core, parts, double, database)
                 yield kept
+            bugs = [error for error in core.bugs if not isinstance(error, Crash)]
+            if bugs:
+                raise ExceptionGroup("the keeper failed", bugs)
         finally:
             await models.aclose()
