@@ -67,6 +67,8 @@ create table memory_scores (
   use_day_accessed     integer,
   access_count         integer not null default 0,
   mention_count        integer not null default 0,
+  -- What its entities give to the score (see memory_scores_at), as of the last calculation.
+  shared_entities      double precision not null default 0,
   -- The turn that last counted as use: once a turn is enough.
   last_turn            uuid,
   -- Since when the score lies under the floor; archived after so many use-days of it.
@@ -149,7 +151,8 @@ create table memory_entities (
   entity_id  uuid not null references entities on delete cascade,
   primary key (memory_id, entity_id)
 );
-create index memory_entities_by_entity on memory_entities (entity_id);
+-- The newest memories of an entity first (their ids rise with time).
+create index memory_entities_by_entity on memory_entities (entity_id, memory_id);
 create index memory_entities_user on memory_entities (user_id);
 
 -- The search: two sources (1 memories, 2 passages of the history), the same shape.

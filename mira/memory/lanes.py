@@ -27,6 +27,8 @@ BUDGET = 10_000
 WEIGHED = 500
 #: How many entities count, how many memories of each, and how like a name must be.
 ENTITIES, OF_EACH, LIKENESS = 5, 15, 85.0
+#: Among how many of an entity's memories, the newest, the most important are looked for.
+NEWEST = 200
 #: The longest name, in words, that is looked for in a phrase.
 LONGEST_NAME = 4
 
@@ -102,7 +104,8 @@ async def entity(
     whole = await postings.corpus(tx, user_id, Source.MEMORIES)
     most = float(idf(whole.documents, 1)) or 1.0
     lane: dict[int, float] = {}
-    for _, memories, docs in await memory_search.about(tx, user_id, found, each=OF_EACH):
+    about = await memory_search.about(tx, user_id, found, newest=NEWEST, each=OF_EACH)
+    for memories, docs in about:
         rarity = float(idf(whole.documents, memories)) / most
         for doc in docs:
             if doc not in without and (only is None or doc in only):

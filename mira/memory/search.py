@@ -7,6 +7,7 @@ together with the user's. What is archived is never found.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,7 @@ from mira.clock import Clock
 from mira.errors import Unavailable, ValidationFailed
 from mira.ids import Ids
 from mira.memory import lanes, linking
-from mira.memory.encoding import Encoders
+from mira.memory.encoding import Encoders, ready
 from mira.memory.model import LinkedMemory, Memory
 from mira.memory.query import RecallQuery
 from mira.memory.ranking import Blend, Ranked, Standing, rank
@@ -26,6 +27,7 @@ from mira.memory.terms import clean
 from mira.store import memories, memory_search, spaces, traces
 from mira.store.database import Database, Tx
 from mira.store.memory_search import SHARED, Candidate
+from mira.store.spaces import Spaces
 from mira.store.traces import Trace
 
 #: How long a phrase may be, and how many there may be.
@@ -72,6 +74,35 @@ class _Found(msgspec.Struct, kw_only=True):
     dense: str
 
 
+class _Phrases:
+    """The phrases of a search, encoded once for each model that is asked for."""
+
+    def __init__(self, encoders: Encoders, said: Sequence[str]) -> None:
+        self.said = said
+        self._encoders = encoders
+        self._vectors: dict[str, list[Sequence[float]] | None] = {}
+
+    def tried(self, model: str) -> bool:
+        return model in self._vectors
+
+    def of(self, model: str) -> list[Sequence[float]] | None:
+        """None if there is no encoder for the model, or nothing to encode."""
+        return self._vectors.get(model)
+
+    async def encode(self, model: str | None) -> None:
+        """Encode for a model, or for the current one if it is loaded."""
+        encoder = ready(self._encoders) if model is None else self._encoders.of(model)
+        model = encoder.model if encoder is not None and model is None else model
+        if model is None or model in self._vectors:
+            return
+        self._vectors[model] = None
+        if encoder is not None and self.said:
+            # Words alone find most things; better than nothing.
+            with suppress(Unavailable):
+                vectors = await encoder.queries(self.said)
+                self._vectors[model] = [vector.tolist() for vector in vectors]
+
+
 class MemorySearch:
     """Searches memories of any user. Safe to use from many tasks at once."""
 
@@ -95,72 +126,68 @@ class MemorySearch:
         phrases = _phrases(query)
         now = self._clock.now()
         most = query.limit if limit is None else limit
-        vectors: dict[str, list[Sequence[float]] | None] = {}
-        own = await self._of(user_id, query, phrases, vectors, now)
-        shared = None if user_id == SHARED else await self._of_all(query, phrases, vectors, now)
+        vectors = _Phrases(self._encoders, phrases)
+        own = await self._of(user_id, query, vectors, now)
+        shared = None if user_id == SHARED else await self._of_all(query, vectors, now)
         everything = [own] if shared is None else [own, shared]
         keys, ranked, matrix = self._rank(everything, query)
         best = ranked.order[:most]
-        hits = await self._hits(user_id, query, everything, keys, ranked, matrix, best, linked)
-        trace_id = None
+        trace = None
         if traced:
-            trace_id = self._ids.new()
             trace = Trace(
-                id=trace_id, turn_id=turn_id, purpose=purpose, at=now,
+                id=self._ids.new(), turn_id=turn_id, purpose=purpose, at=now,
                 query=_asked(query, phrases, most, everything),
-                results=_results(everything, keys, ranked, matrix, len(hits)),
+                results=_results(everything, keys, ranked, matrix, most),
             )  # fmt: skip
-            async with self._database.user(user_id) as tx:
-                await traces.write(tx, user_id, trace)
-        return MemoryRanking(hits=tuple(hits), dense=own.dense, trace_id=trace_id)
+        hits = await self._hits(
+            user_id, query, everything, keys, ranked, matrix, best, linked, trace
+        )
+        return MemoryRanking(
+            hits=tuple(hits), dense=own.dense, trace_id=None if trace is None else trace.id
+        )
 
     async def _of(
-        self, owner: UUID, query: RecallQuery, phrases: Sequence[str],
-        vectors: dict[str, list[Sequence[float]] | None], now: datetime,
+        self, owner: UUID, query: RecallQuery, phrases: _Phrases, now: datetime
+    ) -> _Found:
+        """What one user's memories give. The phrases are encoded before the transaction, by the
+        current model; by another only if the user's vectors are still of that one."""
+        await phrases.encode(None)
+        while True:
+            async with self._database.user(owner) as tx:
+                known = await spaces.find(tx, owner)
+                if known is None or phrases.tried(known.active.model):
+                    return await self._lanes(tx, owner, query, phrases, known, now)
+            await phrases.encode(known.active.model)
+
+    async def _lanes(
+        self, tx: Tx, owner: UUID, query: RecallQuery, phrases: _Phrases, known: Spaces | None,
+        now: datetime,
     ) -> _Found:  # fmt: skip
-        """What one user's memories give, encoding the phrases before the transaction."""
-        async with self._database.user(owner) as tx:
-            known = await spaces.find(tx, owner)
+        without = set(await memory_search.docs_of(tx, owner, list(query.exclude)))
+        only = None
+        if query.as_of is not None:
+            only = set(await memory_search.true_at(tx, owner, query.as_of))
+        found: dict[str, lanes.Lane] = {}
         dense = "no vectors yet"
         if known is not None:
-            model = known.active.model
-            if model not in vectors:
-                vectors[model] = await self._encode(model, phrases)
-            dense = "exact" if vectors[model] is not None else "no encoder"
-        async with self._database.user(owner) as tx:
-            without = set(await memory_search.docs_of(tx, owner, list(query.exclude)))
-            only = None
-            if query.as_of is not None:
-                only = set(await memory_search.true_at(tx, owner, query.as_of))
-            found: dict[str, lanes.Lane] = {}
-            if known is not None and (encoded := vectors[known.active.model]) is not None:
+            encoded = phrases.of(known.active.model)
+            dense = "no encoder" if encoded is None else "exact"
+            if encoded is not None:
                 found["dense"] = await lanes.dense(tx, owner, known.active, encoded, without, only)
-            found["lexical"] = await lanes.lexical(tx, owner, phrases, without, only)
-            found["entity"] = await lanes.entity(tx, owner, query.entities, phrases, without, only)
-            docs = list(dict.fromkeys(doc for lane in found.values() for doc in lane))
-            return _Found(
-                owner=owner, lanes=found, dense=dense,
-                candidates=await memory_search.candidates(tx, owner, docs, now),
-                use_day=await memories.use_days(tx, owner),
-            )  # fmt: skip
+        said = phrases.said
+        found["lexical"] = await lanes.lexical(tx, owner, said, without, only)
+        found["entity"] = await lanes.entity(tx, owner, query.entities, said, without, only)
+        docs = list(dict.fromkeys(doc for lane in found.values() for doc in lane))
+        return _Found(
+            owner=owner, lanes=found, dense=dense,
+            candidates=await memory_search.candidates(tx, owner, docs, now),
+            use_day=await memories.use_days(tx, owner),
+        )  # fmt: skip
 
-    async def _of_all(
-        self, query: RecallQuery, phrases: Sequence[str],
-        vectors: dict[str, list[Sequence[float]] | None], now: datetime,
-    ) -> _Found | None:  # fmt: skip
+    async def _of_all(self, query: RecallQuery, phrases: _Phrases, now: datetime) -> _Found | None:
         async with self._database.user(SHARED) as tx:
             there = await memory_search.any_active(tx, SHARED)
-        return await self._of(SHARED, query, phrases, vectors, now) if there else None
-
-    async def _encode(self, model: str, phrases: Sequence[str]) -> list[Sequence[float]] | None:
-        encoder = self._encoders.of(model)
-        if encoder is None or not phrases:
-            return None
-        try:
-            return [vector.tolist() for vector in await encoder.queries(phrases)]
-        except Unavailable:
-            # Words alone find most things; better than nothing.
-            return None
+        return await self._of(SHARED, query, phrases, now) if there else None
 
     def _rank(
         self, everything: Sequence[_Found], query: RecallQuery
@@ -190,17 +217,21 @@ class MemorySearch:
         self, user_id: UUID, query: RecallQuery, everything: Sequence[_Found],
         keys: Sequence[tuple[int, int]], ranked: Ranked,
         matrix: Mapping[str, np.ndarray[Any, np.dtype[np.float64]]], best: Sequence[int],
-        linked: int,
+        linked: int, trace: Trace | None,
     ) -> list[MemoryHit]:  # fmt: skip
+        """The best, read with what belongs to them; the trace is written on the way."""
         rows: dict[UUID, Memory] = {}
         along: dict[UUID, list[LinkedMemory]] = {}
         for at, one in enumerate(everything):
             ids = [one.candidates[keys[n][1]].id for n in best if keys[n][0] == at]
-            if not ids:
+            mine = trace if one.owner == user_id else None
+            if not ids and mine is None:
                 continue
             async with self._database.user(one.owner) as tx:
+                if mine is not None:
+                    await traces.write(tx, user_id, mine)
                 rows |= await memories.find(tx, one.owner, ids)
-                if linked:
+                if linked and ids:
                     along |= await belonging(
                         tx, one.owner, [rows[i] for i in ids if i in rows], limit=linked,
                         without=query.exclude, as_of=query.as_of,
@@ -233,24 +264,25 @@ async def belonging(
     found = await linking.ways(tx, user_id, [one.id for one in hits], depth=depth)
     closed = [one.id for one in hits if as_of is None and one.superseded_by is not None]
     instead = await linking.standing(tx, user_id, closed) if closed else {}
-    wanted = {way.at for ways in found.values() for way in ways} | set(instead.values())
+    passed_over = {one.id for one in hits} | without
+    nearest = {
+        one: [way for way in ways if way.at not in passed_over][: 4 * limit]
+        for one, ways in found.items()
+    }
+    wanted = {way.at for ways in nearest.values() for way in ways} | set(instead.values())
     rows = await memories.find(tx, user_id, list(wanted))
-    among = {one.id for one in hits}
     result: dict[UUID, list[LinkedMemory]] = {}
     for one in hits:
         brought: list[LinkedMemory] = []
         first = instead.get(one.id)
         if first is not None:
             brought.append(linking.successor(one, rows[first]))
-        for way in found[one.id]:
+        for way in nearest[one.id]:
             memory = rows.get(way.at)
-            if (
-                memory is None or memory.status != "active" or memory.id == first
-                or memory.id in without or memory.id in among or len(brought) >= limit
-                or not _true_at(memory, as_of)
-            ):  # fmt: skip
+            if memory is None or memory.id == first or len(brought) >= limit:
                 continue
-            brought.append(linking.reached(way, memory))
+            if memory.status == "active" and _true_at(memory, as_of):
+                brought.append(linking.reached(way, memory))
         result[one.id] = brought
     return result
 

@@ -52,7 +52,7 @@ async def recalculate(tx: Tx, user_id: UUID, now: datetime, *, dated: bool = Fal
 async def refresh(tx: Tx, user_id: UUID, ids: Sequence[UUID], now: datetime) -> None:
     """Store the scores of some memories as they are now."""
     await tx.execute(
-        "update memory_scores s set importance = f.score "
+        "update memory_scores s set importance = f.score, shared_entities = f.entities "
         "from memory_scores_at($1, $2, $3) f where s.memory_id = f.memory_id",
         user_id, list(ids), now,
     )  # fmt: skip

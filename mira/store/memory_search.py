@@ -44,13 +44,18 @@ async def sharing_rare_terms(
 async def candidates(
     tx: Tx, user_id: UUID, docs: Sequence[int], now: datetime
 ) -> dict[int, Candidate]:
-    """Those of these documents that are active memories, scored as of `now`."""
+    """Those of these documents that are active memories, scored as of `now`: their use, age and
+    dates as they are; of their entities what was counted last, since those can be many."""
     rows = await tx.fetch(
-        "with found as materialized (select id, doc, superseded_by is not null as superseded "
-        "  from memories where user_id = $1 and doc = any($2) and status = 'active') "
-        "select f.id, f.doc, f.superseded, s.use_day_created, n.score from found f "
-        "join memory_scores s on s.memory_id = f.id "
-        "join memory_scores_at($1, (select array_agg(id) from found), $3) n on n.memory_id = f.id",
+        "select m.id, m.doc, m.superseded_by is not null as superseded, s.use_day_created, "
+        "  memory_score(c.use_days, s.use_day_created, s.use_day_accessed, s.access_count, "
+        "    s.mention_count, (select count(*) from memory_links l join memories f "
+        "      on f.id = l.from_id and f.status = 'active' where l.to_id = m.id), "
+        "    s.shared_entities, m.happens_at, m.expires_at, $3) as score "
+        "from memories m join memory_scores s on s.memory_id = m.id "
+        "cross join (select coalesce((select use_days from conversations where user_id = $1), 0)) "
+        "  as c(use_days) "
+        "where m.user_id = $1 and m.doc = any($2) and m.status = 'active'",
         user_id, list(docs), now,
     )  # fmt: skip
     return {row["doc"]: Candidate(**dict(row)) for row in rows}
@@ -77,20 +82,22 @@ async def docs_of(tx: Tx, user_id: UUID, ids: Sequence[UUID]) -> list[int]:
 
 
 async def about(
-    tx: Tx, user_id: UUID, entity_ids: Sequence[UUID], *, each: int
-) -> list[tuple[UUID, int, list[int]]]:
-    """For each entity: how many active memories it has, and the `each` most important of them."""
+    tx: Tx, user_id: UUID, entity_ids: Sequence[UUID], *, newest: int, each: int
+) -> list[tuple[int, list[int]]]:
+    """For each entity: how many memories it has (counted up to ten times `newest`), and of the
+    `newest` of them the `each` most important active ones."""
     rows = await tx.fetch(
-        "select e.id, (select count(*) from memory_entities x join memories m "
-        "    on m.id = x.memory_id and m.status = 'active' where x.entity_id = e.id) as memories, "
-        "  array(select m.doc from memory_entities x "
-        "    join memories m on m.id = x.memory_id and m.status = 'active' "
+        "select (select count(*) from (select from memory_entities x where x.entity_id = e.id "
+        "    limit $4 * 10) counted) as memories, "
+        "  array(select m.doc from (select x.memory_id from memory_entities x "
+        "      where x.entity_id = e.id order by x.memory_id desc limit $4) newest "
+        "    join memories m on m.id = newest.memory_id and m.status = 'active' "
         "    join memory_scores s on s.memory_id = m.id "
-        "    where x.entity_id = e.id order by s.importance desc, m.doc desc limit $3) as docs "
+        "    order by s.importance desc, m.doc desc limit $3) as docs "
         "from entities e where e.user_id = $1 and e.id = any($2)",
-        user_id, list(entity_ids), each,
+        user_id, list(entity_ids), each, newest,
     )  # fmt: skip
-    return [(row["id"], row["memories"], row["docs"]) for row in rows]
+    return [(row["memories"], row["docs"]) for row in rows]
 
 
 async def named(tx: Tx, user_id: UUID, keys: Sequence[str]) -> dict[str, list[UUID]]:

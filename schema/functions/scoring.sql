@@ -142,7 +142,8 @@ begin
     where l.user_id = p_user group by 1),
   fresh as materialized (
     select s.memory_id, s.importance, s.below_since_use_day as below,
-      a.happens_at > p_now is true as ahead,
+      a.happens_at > p_now is true as ahead, coalesce(e.shared, 0) as shared,
+      s.shared_entities as shared_before,
       memory_score(v_days, s.use_day_created, s.use_day_accessed, s.access_count, s.mention_count,
         coalesce(h.links, 0), coalesce(e.shared, 0), a.happens_at, a.expires_at, p_now)::real
         as score
@@ -154,12 +155,13 @@ begin
        or a.happens_at between p_now - interval '7 days' and p_now + interval '30 days'
        or a.expires_at between p_now - interval '7 days' and p_now + interval '30 days')
   update memory_scores s
-    set importance = f.score,
+    set importance = f.score, shared_entities = f.shared,
         below_since_use_day = case when f.score < p_floor and not f.ahead
                                    then coalesce(f.below, v_days) end
     from fresh f
     where s.memory_id = f.memory_id
-      and (f.importance <> f.score or (f.score < p_floor and not f.ahead) <> (f.below is not null));
+      and (f.importance <> f.score or f.shared <> f.shared_before
+           or (f.score < p_floor and not f.ahead) <> (f.below is not null));
   get diagnostics v_changed = row_count;
   return v_changed;
 end $$;

@@ -47,7 +47,9 @@ class Wide:
 
     def encode(self, texts: Sequence[str], kind: Kind) -> Vectors:
         one = minilm().encode(texts, kind)
-        return (np.concatenate([one[:, ::-1], -one], axis=1) / np.sqrt(2)).astype(np.float32)
+        both: Vectors = np.concatenate([one[:, ::-1], -one], axis=1, dtype=np.float32)
+        both *= np.float32(0.5**0.5)
+        return both
 
 
 async def counts(database: Database, user: User) -> tuple[int, int]:

@@ -1,0 +1,73 @@
+"""The Postgres, the schema and the embedding model that the memory benchmark runs on."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mira.clock import SystemClock
+from mira.ids import SystemIds
+from mira.memory.embedding import DEFAULT_MODEL, Embedder, backend_for
+from mira.memory.memories import Memories
+from mira.memory.pool import CpuPool
+from mira.services.home import Home
+from mira.services.postgres import ConnectArguments, EmbeddedPostgres
+from mira.store.database import Database
+from mira.store.migrate import migrate
+
+
+class OneEncoder:
+    """The encoders of the benchmark: one."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.current = embedder
+
+    def of(self, model: str) -> Embedder | None:
+        return self.current if self.current.model == model else None
+
+
+@dataclass(frozen=True)
+class House:
+    owner: ConnectArguments
+    database: Database
+    embedder: Embedder
+    encoders: OneEncoder
+    memories: Memories
+
+
+@asynccontextmanager
+async def house() -> AsyncIterator[House]:
+    """Start everything in a temporary home, as the server would, and end it afterwards."""
+    base = Path(tempfile.mkdtemp(prefix="mira-bench-", dir="/tmp"))
+    clock, ids = SystemClock(), SystemIds()
+    home = Home(base)
+    postgres = EmbeddedPostgres(home, clock=clock)
+    pool = CpuPool(1)
+    embedder = Embedder(backend_for(DEFAULT_MODEL, base / "models"), pool, clock)
+    try:
+        (base / "models").mkdir(exist_ok=True)
+        await postgres.start()
+        owner = postgres.dsn("postgres")
+        await migrate(dict(owner), None, clock.now())
+        await embedder.warm()
+        database = await Database.open(
+            dict(postgres.dsn("mira_app")), dict(postgres.dsn("mira_engine"))
+        )
+        encoders = OneEncoder(embedder)
+        try:
+            yield House(
+                owner, database, embedder, encoders,
+                Memories(database, encoders, None, clock, ids),
+            )  # fmt: skip
+        finally:
+            await database.aclose()
+    finally:
+        await embedder.aclose()
+        await pool.aclose()
+        await postgres.stop()
+        home.close()
+        shutil.rmtree(base, ignore_errors=True)
