@@ -111,21 +111,20 @@ async def test_many_may_ask_at_once(recogniser: Recogniser) -> None:
 
 async def test_a_run_without_blanks_costs_no_more_than_words_do(recogniser: Recogniser) -> None:
     """spaCy's own tokenizer takes time to the square of such a run."""
-    nlp = recogniser._nlp
-    assert nlp is not None
+    nlp: Any = recogniser._nlp
     longest = 0
-    call = nlp.tokenizer.__call__
+    tokenizer = nlp.tokenizer
 
     def watching(text: str) -> Any:
         nonlocal longest
         longest = max(longest, *map(len, text.split()))
-        return call(text)
+        return tokenizer(text)
 
     nlp.tokenizer = watching
     try:
         await recogniser.entities("'s" * 299 + " " + "(" * 300 + " " + "word " * 50)
     finally:
-        nlp.tokenizer = call.__self__
+        nlp.tokenizer = tokenizer
     assert longest == 60
 
 

@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     at = tmp_path_factory.mktemp("small")
     one, other = _encoder(at / "one", seed=1), _encoder(at / "other", seed=2)
-    parts = {
+    parts: dict[str, dict[str, Any]] = {
         "asymmetric": {"modules": [Router.for_query_document(one, other)]},
         "prompts": {"modules": one, "prompts": {"query": "look for: ", "document": ""}},
         "plain": {"modules": one},

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import numpy as np
 import pytest
+import valkey.asyncio as valkey
 
 from mira.clock import SystemClock
 from mira.ids import SystemIds
-from mira.memory.embedding import Embedder
+from mira.memory.embedding import Backend, Embedder, Kind, Vectors
 from mira.memory.embedding.minilm import MiniLM
 from mira.memory.pool import CpuPool
 from mira.store.cache import Cache
@@ -32,6 +33,13 @@ def text() -> str:
     return f"note {SystemIds().new()}"
 
 
+async def _ready(model: Backend, pool: CpuPool, cache: Cache) -> Embedder:
+    """An embedder as after a start."""
+    embedder = Embedder(lambda: model, pool, SystemClock(), shared=VectorCopies(cache))
+    await embedder.warm()
+    return embedder
+
+
 class Counting:
     """The real model, and how many texts it was given."""
 
@@ -42,7 +50,7 @@ class Counting:
         self.model, self.dimension, self.weigh = model.model, model.dimension, model.weigh
         self.given = 0
 
-    def encode(self, texts, kind):  # type: ignore[no-untyped-def]
+    def encode(self, texts: Sequence[str], kind: Kind) -> Vectors:
         self.given += len(texts)
         return self._model.encode(texts, kind)
 
@@ -50,27 +58,25 @@ class Counting:
 async def test_a_text_is_not_encoded_again_after_a_restart(
     minilm: MiniLM, pool: CpuPool, cache: Cache, text: str
 ) -> None:
-    vectors = []
     models = [Counting(minilm) for _ in range(2)]
-    for model in models:
-        embedder = Embedder(
-            lambda model=model: model, pool, SystemClock(), shared=VectorCopies(cache)
-        )
-        await embedder.warm()
-        vectors.append(await embedder.texts([text, "x" + text]))
-    assert np.array_equal(*vectors)
+    first, second = [
+        await (await _ready(model, pool, cache)).texts([text, "x" + text]) for model in models
+    ]
+    assert np.array_equal(first, second)
     assert [model.given for model in models] == [3, 1], "the second only warmed up"
 
 
 async def test_copies_are_forgotten_in_time(
     minilm: MiniLM, pool: CpuPool, cache: Cache, text: str
 ) -> None:
-    embedder = Embedder(lambda: minilm, pool, SystemClock(), shared=VectorCopies(cache))
-    await embedder.warm()
+    embedder = await _ready(minilm, pool, cache)
     await embedder.texts([text])
-    pattern = f"vector:{minilm.model}:text:*"
-    keys = await cache.call(lambda client: client.keys(pattern), [], what="test")
-    left = [await cache.call(lambda c, key=key: c.ttl(key), -1, what="test") for key in keys]
+
+    async def lifetimes(client: valkey.Valkey) -> list[int]:
+        keys = await client.keys(f"vector:{minilm.model}:text:*")
+        return [await client.ttl(key) for key in keys]
+
+    left: list[int] = await cache.call(lifetimes, [], what="test")
     assert left
     assert all(0 < seconds <= LIFETIME for seconds in left)
 
@@ -79,7 +85,6 @@ async def test_without_the_cache_nothing_is_lost_but_time(
     minilm: MiniLM, pool: CpuPool, text: str
 ) -> None:
     gone = Cache("unix:///nowhere/valkey.sock", SystemClock())
-    embedder = Embedder(lambda: minilm, pool, SystemClock(), shared=VectorCopies(gone))
-    await embedder.warm()
+    embedder = await _ready(minilm, pool, gone)
     assert np.array_equal(await embedder.texts([text]), minilm.encode([text], "text"))
     await gone.aclose()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import anyio
 import numpy as np
@@ -90,10 +91,12 @@ async def busy(model: Model, pool: CpuPool, clock: ManualClock) -> Embedder:
     return embedder
 
 
-async def _until(seen: Callable[[], bool]) -> None:
-    with anyio.fail_after(10):
-        while not seen():
-            await anyio.lowlevel.checkpoint()
+def _given(model: Model, text: str) -> bool:
+    return text in model.texts
+
+
+def _batches(model: Model, count: int) -> bool:
+    return len(model.batches) == count
 
 
 async def _driven(clock: ManualClock, seen: Callable[[], bool]) -> None:
@@ -148,7 +151,7 @@ async def test_live_queries_that_wait_together_are_one_batch(
     async with anyio.create_task_group() as group:
         for name in ("a", "b"):  # both threads are taken
             group.start_soon(busy.query, name)
-            await _driven(clock, lambda name=name: name in model.texts)
+            await _driven(clock, partial(_given, model, name))
         for name in "cdefgh":
             group.start_soon(busy.query, name)
         await anyio.wait_all_tasks_blocked()
@@ -237,7 +240,7 @@ async def test_another_process_is_not_asked_for_vectors_of_another_model(
         await embedder.warm()
         async with anyio.create_task_group() as group:
             group.start_soon(embedder.texts, ["kept"])
-            await _driven(clock, lambda batches=batches: len(model.batches) == batches)
+            await _driven(clock, partial(_batches, model, batches))
     assert len(shared.kept) == 2
 
 
@@ -248,7 +251,7 @@ async def test_a_damaged_copy_is_not_used(model: Model, pool: CpuPool, clock: Ma
         await embedder.warm()
         async with anyio.create_task_group() as group:
             group.start_soon(embedder.texts, ["kept"])
-            await _driven(clock, lambda batches=batches: len(model.batches) == batches)
+            await _driven(clock, partial(_batches, model, batches))
         shared.kept = {key: data[:-1] for key, data in shared.kept.items()}
 
 
