@@ -167,9 +167,11 @@ create table passages (
   turn_seq    bigint not null,
   role        text not null check (role in ('user', 'assistant')),
   said_at     timestamptz not null,
-  -- Terms in it, and whether it asks something.
+  -- Terms in it, and whether it asks something, says when, and says how many.
   length      integer not null,
   asks        boolean not null,
+  timed       boolean not null,
+  counted     boolean not null,
   primary key (user_id, doc),
   unique (message_id)
 );

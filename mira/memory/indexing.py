@@ -13,7 +13,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from mira.clock import Clock
-from mira.memory import passage_text, terms
+from mira.memory import asked, passage_text, terms
 from mira.memory.encoding import Encoders
 from mira.memory.passage_text import PassageText
 from mira.store import passages, postings, spaces, vectors
@@ -150,7 +150,8 @@ def _passage(message: Unindexed, doc: int, length: int) -> NewPassage:
     return NewPassage(
         doc=doc, message_id=message.message_id, segment_id=message.segment_id,
         turn_seq=message.turn_seq, role=message.role, said_at=message.said_at, length=length,
-        asks=terms.asks(message.words),
+        asks=terms.asks(message.words), timed=asked.timed(message.words),
+        counted=asked.counted(message.words),
     )  # fmt: skip
 
 

@@ -62,6 +62,9 @@ class NewPassage(msgspec.Struct, frozen=True, kw_only=True):
     said_at: datetime
     length: int
     asks: bool
+    #: Whether it says when something was, and whether how many.
+    timed: bool
+    counted: bool
 
 
 class Marks(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,10 +167,10 @@ async def add(tx: Tx, user_id: UUID, passages: Sequence[NewPassage]) -> None:
     """Store passages. Their words go into the postings, their vectors follow."""
     await tx.many(
         "insert into passages (user_id, doc, message_id, segment_id, turn_seq, role, said_at, "
-        "length, asks) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "length, asks, timed, counted) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         [
             (user_id, p.doc, p.message_id, p.segment_id, p.turn_seq, str(p.role), p.said_at,
-             p.length, p.asks)
+             p.length, p.asks, p.timed, p.counted)
             for p in passages
         ],
     )  # fmt: skip

@@ -1,0 +1,153 @@
+"""The pool of a search over the history: its candidates, and all that their ranking goes by.
+
+The statements run in the caller's transaction, one after another, since each needs what the one
+before it found. A message that another transaction takes out meanwhile is simply not among the
+rows, which are read after the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+import msgspec
+import numpy as np
+
+from mira.memory.asked import Asked
+from mira.memory.bm25 import Ints, PostingList, idf
+from mira.memory.passage_candidates import Words
+from mira.memory.passage_features import Facts, Matrix
+from mira.memory.query import RecallQuery
+from mira.messages.content import Role
+from mira.store import passage_search, postings
+from mira.store.database import Tx
+from mira.store.passage_search import Row
+from mira.store.passages import Names
+from mira.store.postings import Corpus, TermDocuments
+from mira.store.spaces import Source, Space
+
+#: How many candidates each lane brings.
+DEPTH = 80
+#: How many postings are read for a search; commoner terms only weigh what the others found.
+BUDGET = 10_000
+#: How many of the documents found by rare terms are weighed with the common ones.
+WEIGHED = 400
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """What one search found, before it is ranked."""
+
+    asked: list[Asked]
+    #: One for each phrase; None if meaning is left out, and `dense` says why.
+    vectors: Matrix | None
+    dense: str
+    #: The candidates and their neighbours, as the facts have them.
+    rows: list[Row]
+    facts: Facts
+
+
+async def read_pool(
+    tx: Tx, user_id: UUID, query: RecallQuery, names: Names, asked: list[Asked],
+    space: Space | None, vectors: Matrix | None, dense: str,
+) -> Pool:  # fmt: skip
+    """The candidates of all phrases, their neighbours, and what is known of them."""
+    corpus = await postings.corpus(tx, user_id, Source.PASSAGES)
+    wanted = list(dict.fromkeys(term for one in asked for term in one.terms))
+    lists, common = await postings.lists(tx, user_id, Source.PASSAGES, wanted, budget=BUDGET)
+    docs = await _by_words(tx, user_id, corpus, asked, lists, common)
+    if space is not None and vectors is not None:
+        for vector in vectors:
+            near = await passage_search.nearest(tx, user_id, space, vector.tolist(), limit=DEPTH)
+            docs.update(near.parts, near.windows)
+    docs -= set(await passage_search.docs_of(tx, user_id, list(query.exclude)))
+    around = docs | {doc - 1 for doc in docs} | {doc + 1 for doc in docs}
+    rows = await passage_search.rows(tx, user_id, sorted(around), names.timezone)
+    if query.as_of is not None:
+        rows = [row for row in rows if row.said_at <= query.as_of]
+    there = [row.doc for row in rows]
+    more = await postings.among(tx, user_id, Source.PASSAGES, common, there) if common else []
+    stored = None
+    if space is not None:
+        stored = await passage_search.stored(tx, user_id, space, [d for d in there if d in docs])
+    return Pool(
+        asked=asked, vectors=vectors, dense=dense, rows=rows,
+        facts=_arrays(rows, docs, corpus, [*lists, *more], stored),
+    )  # fmt: skip
+
+
+async def _by_words(
+    tx: Tx, user_id: UUID, corpus: Corpus, asked: Sequence[Asked],
+    lists: Sequence[TermDocuments], common: Sequence[str],
+) -> set[int]:  # fmt: skip
+    """The best documents of each phrase by words. Rare terms choose whom the common ones weigh."""
+    if not lists:
+        return set()
+    found = Words([_posting_list(one) for one in lists], corpus.average)
+    weights = _weights(corpus, lists)
+    if not common:
+        return {doc for one in asked for doc in found.best(_only(weights, one), DEPTH)}
+    some = {doc for one in asked for doc in found.best(_only(weights, one), WEIGHED)}
+    near = sorted(some | {doc - 1 for doc in some} | {doc + 1 for doc in some})
+    more = await postings.among(tx, user_id, Source.PASSAGES, common, near)
+    rare = [_among(_posting_list(one), near) for one in lists]
+    found = Words([*rare, *(_posting_list(one) for one in more)], corpus.average)
+    weights |= _weights(corpus, more)
+    return {doc for one in asked for doc in found.best(_only(weights, one), DEPTH)}
+
+
+def _arrays(
+    rows: Sequence[Row], candidates: set[int], corpus: Corpus, lists: Sequence[TermDocuments],
+    stored: passage_search.Stored | None,
+) -> Facts:  # fmt: skip
+    docs = np.array([row.doc for row in rows], np.int64)
+    segments: dict[UUID | None, int] = {}
+    tf = np.zeros((len(lists), len(docs)))
+    for at, one in enumerate(lists):
+        listed = _among(_posting_list(one), docs)
+        tf[at, np.searchsorted(docs, listed.docs)] = listed.tf
+    dimension = 1 if stored is None else stored.vectors.shape[1]
+    parts, part_of = np.zeros((0, dimension), np.float32), np.zeros(0, np.int64)
+    windows = np.zeros((len(docs), dimension), np.float32)
+    if stored is not None and len(stored.docs):
+        position = np.searchsorted(docs, stored.docs)
+        whole = stored.units == 0
+        windows[position[whole]] = stored.vectors[whole]
+        parts, part_of = stored.vectors[~whole], position[~whole]
+    return Facts(
+        docs=docs,
+        candidate=np.array([row.doc in candidates for row in rows], bool),
+        segment=np.array([segments.setdefault(row.segment_id, len(segments)) for row in rows], int),
+        by_user=np.array([row.role is Role.USER for row in rows], bool),
+        length=np.array([row.length for row in rows], np.int64),
+        asks=np.array([row.asks for row in rows], bool),
+        timed=np.array([row.timed for row in rows], bool),
+        counted=np.array([row.counted for row in rows], bool),
+        day=np.array([row.day for row in rows], np.int64),
+        terms=tuple(one.term for one in lists),
+        tf=tf,
+        idf=idf(corpus.documents, np.array([one.documents for one in lists], np.int64)),
+        average=corpus.average,
+        parts=parts,
+        part_of=part_of,
+        windows=windows,
+    )
+
+
+def _weights(corpus: Corpus, lists: Sequence[TermDocuments]) -> dict[str, float]:
+    return {one.term: float(idf(corpus.documents, one.documents)) for one in lists}
+
+
+def _only(weights: Mapping[str, float], asked: Asked) -> dict[str, float]:
+    return {term: weights[term] for term in asked.terms if term in weights}
+
+
+def _posting_list(one: TermDocuments) -> PostingList:
+    return PostingList(
+        one.term, one.documents, np.asarray(one.docs, np.int64), np.asarray(one.tf, np.int64),
+        np.asarray(one.lengths, np.int64),
+    )  # fmt: skip
+
+
+def _among(one: PostingList, docs: Sequence[int] | Ints) -> PostingList:
+    kept = np.isin(one.docs, np.asarray(docs))
+    return one._replace(docs=one.docs[kept], tf=one.tf[kept], lengths=one.lengths[kept])

@@ -1,0 +1,127 @@
+"""What a search reads of the history besides postings: the nearest vectors, and the candidates.
+
+Numbers come back in columns, not in rows: they go into arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mira.messages.content import Role
+from mira.store.database import Tx
+from mira.store.spaces import Source, Space, literal
+
+Ints = NDArray[np.int64]
+
+#: A vector in Postgres' binary form: dimension, a spare word, then its numbers.
+_HEADER = 4
+
+
+class Near(msgspec.Struct, frozen=True, kw_only=True):
+    """The documents nearest to a vector: by a part of theirs, and together with their neighbours;
+    nearest first, each once."""
+
+    parts: list[int]
+    windows: list[int]
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A passage as ranking knows it. `day`: its local date as an ordinal (1 is 1 January 1)."""
+
+    doc: int
+    message_id: UUID
+    segment_id: UUID | None
+    turn_seq: int
+    role: Role
+    said_at: datetime
+    length: int
+    asks: bool
+    timed: bool
+    counted: bool
+    day: int
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """Vectors of documents, in the order (doc, unit); unit 0 is the one with neighbours."""
+
+    docs: Ints
+    units: Ints
+    vectors: NDArray[np.float32]
+
+
+async def nearest(
+    tx: Tx, user_id: UUID, space: Space, vector: Sequence[float], *, limit: int
+) -> Near:
+    """The `limit` nearest documents of each kind, by an exact scan of this user's vectors."""
+    rows = await tx.fetch(
+        "with scan as materialized (select doc, unit, "  # noqa: S608
+        f"  v <=> $4::text::halfvec({space.dimension}) as far from {space.table} "
+        "  where user_id = $1 and source = $2 and model = $3) "
+        "(select doc, true as around from scan where unit = 0 order by far, doc desc limit $5) "
+        "union all "
+        # A message of many parts must not take all places.
+        "(select doc, false from (select doc, min(far) as far from ("
+        "    select doc, far from scan where unit > 0 order by far limit $5 * 4) parts "
+        "  group by doc) docs order by far, doc desc limit $5)",
+        user_id, Source.PASSAGES, space.id, literal(vector), limit,
+    )  # fmt: skip
+    return Near(
+        parts=[row["doc"] for row in rows if not row["around"]],
+        windows=[row["doc"] for row in rows if row["around"]],
+    )
+
+
+async def rows(tx: Tx, user_id: UUID, docs: Sequence[int], timezone: str) -> list[Row]:
+    """Those of these documents that there are, rising."""
+    found = await tx.fetch(
+        "select doc, message_id, segment_id, turn_seq, role, said_at, length, asks, timed, "
+        "counted, (said_at at time zone $3)::date - date '0001-01-01' + 1 as day "
+        "from passages where user_id = $1 and doc = any($2) order by doc",
+        user_id, list(docs), timezone,
+    )  # fmt: skip
+    return [
+        Row(
+            doc=row["doc"], message_id=row["message_id"], segment_id=row["segment_id"],
+            turn_seq=row["turn_seq"], role=Role(row["role"]), said_at=row["said_at"],
+            length=row["length"], asks=row["asks"], timed=row["timed"], counted=row["counted"],
+            day=row["day"],
+        )
+        for row in found
+    ]  # fmt: skip
+
+
+async def stored(tx: Tx, user_id: UUID, space: Space, docs: Sequence[int]) -> Stored:
+    """The vectors of these documents."""
+    row = await tx.row(
+        "select array_agg(doc order by doc, unit) as docs, "  # noqa: S608
+        "array_agg(unit order by doc, unit) as units, "
+        "string_agg(halfvec_send(v), ''::bytea order by doc, unit) as vectors "
+        f"from {space.table} where user_id = $1 and source = $2 and model = $3 and doc = any($4)",
+        user_id, Source.PASSAGES, space.id, list(docs),
+    )  # fmt: skip
+    if row is None or row["docs"] is None:
+        nothing = np.zeros(0, np.int64)
+        return Stored(docs=nothing, units=nothing, vectors=np.zeros((0, space.dimension), "f4"))
+    halves = np.frombuffer(row["vectors"], dtype=">f2").reshape(len(row["docs"]), -1)
+    return Stored(
+        docs=np.asarray(row["docs"], np.int64),
+        units=np.asarray(row["units"], np.int64),
+        vectors=halves[:, _HEADER // 2 :].astype(np.float32),
+    )
+
+
+async def docs_of(tx: Tx, user_id: UUID, message_ids: Sequence[UUID]) -> list[int]:
+    """The numbers of those of these messages that are indexed."""
+    if not message_ids:
+        return []
+    found = await tx.fetch(
+        "select doc from passages where user_id = $1 and message_id = any($2)",
+        user_id, list(message_ids),
+    )  # fmt: skip
+    return [row["doc"] for row in found]
