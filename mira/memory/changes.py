@@ -196,9 +196,10 @@ class Changes:
         reason: str = "",
         confidence: float = 1.0, actor: Actor, turn_id: UUID | None = None,
     ) -> Link:  # fmt: skip
-        """Link two memories; nothing if they are linked so already.
+        """Link two memories; nothing if they are linked so already. What is said to supersede
+        another also closes it, as `supersede` does.
 
-        Raises NotFound, ValidationFailed (a memory to itself, a confidence outside 0…1).
+        Raises NotFound, ValidationFailed (a memory to itself, a confidence outside 0…1), Conflict.
         """
         if not 0 <= confidence <= 1:
             raise ValidationFailed("A confidence lies between 0 and 1.", (("confidence", ""),))
@@ -214,6 +215,8 @@ class Changes:
             )  # fmt: skip
             if not await journal.link(link):
                 return await memory_links.get(journal.tx, user_id, one, other, type)
+            if type == "supersedes":
+                await self._close(journal, other, one, journal.now)
             await memory_scores.refresh(journal.tx, user_id, [other], journal.now)
             return await memory_links.get(journal.tx, user_id, one, other, type)
 
@@ -279,17 +282,21 @@ class Changes:
         async def act(journal: Journal) -> Memory:
             tx = journal.tx
             old_id, new_id = await self._both(tx, user_id, old_ref, new_ref)
-            found = await memories.find(tx, user_id, [old_id, new_id])
-            if found[old_id].superseded_by is not None:
-                raise Conflict(f"{found[old_id].short_id} has been superseded already.")
-            later = await memories.successors_of(tx, user_id, [new_id])
-            if old_id == new_id or old_id in later.get(new_id, ()):
-                raise Conflict("A memory cannot supersede what it was superseded by.")
-            await storing.supersede(journal, found[old_id], new_id, at or journal.now)
+            await self._close(journal, old_id, new_id, at or journal.now)
             await memory_scores.refresh(tx, user_id, [old_id], journal.now)
             return await memories.get(tx, user_id, old_id)
 
         return await self._steps.run(user_id, act, actor=actor, turn_id=turn_id)
+
+    async def _close(self, journal: Journal, old_id: UUID, new_id: UUID, at: datetime) -> None:
+        tx, user_id = journal.tx, journal.user_id
+        found = await memories.find(tx, user_id, [old_id])
+        if found[old_id].superseded_by is not None:
+            raise Conflict(f"{found[old_id].short_id} has been superseded already.")
+        later = await memories.successors_of(tx, user_id, [new_id])
+        if old_id == new_id or old_id in later.get(new_id, ()):
+            raise Conflict("A memory cannot supersede what it was superseded by.")
+        await storing.supersede(journal, found[old_id], new_id, at)
 
     async def merge_entities(
         self, user_id: UUID, into: UUID, others: Sequence[UUID], *, actor: Actor,
