@@ -20,6 +20,7 @@ from mira.llm.models import Models
 from mira.memory.embedding import DEFAULT_MODEL, Embedder, backend_for
 from mira.memory.indexing import HistoryIndex
 from mira.memory.memories import Memories
+from mira.memory.passages import PassageSearch
 from mira.memory.pool import CpuPool
 from mira.memory.quoting import TEMPLATES
 from mira.memory.recogniser import Recogniser
@@ -61,6 +62,7 @@ class Remembering:
     encoders: HouseEncoders
     recogniser: Recogniser
     memories: Memories
+    passages: PassageSearch
     index: HistoryIndex
     keeper: KeeperParts
     tools: ToolBox
@@ -107,11 +109,13 @@ def remember(resources: Resources, models: Models) -> Remembering:
         encoders=encoders,
         questions=Questions(models.for_purpose("extraction"), Templates(TEMPLATES), ids),
         batches=lambda: models.batches("extraction"),
+        able=lambda: not models.for_purpose("extraction").name.startswith("local:"),
     )
     tools = ToolBox(
         find_tools(),
         clock=clock,
         memories=lambda user_id, turn_id: TurnMemories(memories, user_id, turn_id),
     )
+    passages = PassageSearch(database, encoders)
     index = HistoryIndex(database, encoders, clock)
-    return Remembering(pool, encoders, recogniser, memories, index, keeper, tools)
+    return Remembering(pool, encoders, recogniser, memories, passages, index, keeper, tools)

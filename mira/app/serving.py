@@ -177,6 +177,7 @@ async def _serve(
         WebServices(
             conversations=conversations,
             memories=memory.memories,
+            passages=memory.passages,
             database=database,
             cache=resources.cache,
             secrets=LiveSecrets(resources.secrets, models),

@@ -50,7 +50,7 @@ class FoundMessage(_Model, frozen=True, kw_only=True):
     """A message of the conversation that was found."""
 
     message_id: UUID
-    turn_seq: int
+    turn_id: UUID
     segment_id: UUID | None
     role: Role
     text: str

@@ -14,6 +14,7 @@ from mira.actors.conversations import Conversations
 from mira.clock import Clock
 from mira.ids import Ids
 from mira.memory.memories import Memories
+from mira.memory.passages import PassageSearch
 from mira.settings import Settings
 from mira.store.cache import Cache
 from mira.store.database import Database
@@ -100,6 +101,8 @@ class WebServices:
 
     conversations: Conversations
     memories: Memories
+    #: What was said, searched.
+    passages: PassageSearch
     database: Database
     cache: Cache
     secrets: SecretNames

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import httpx2
@@ -187,7 +188,7 @@ def test_links_are_read_from_both_ends(client: httpx2.Client) -> None:
 def test_links_are_followed_as_deep_as_asked(client: httpx2.Client) -> None:
     texts = ["The mill stands by the river", "The river froze last winter", "Winters are long here"]
     chain = [remember(client, text) for text in texts]
-    for one, two in zip(chain, chain[1:], strict=False):
+    for one, two in pairwise(chain):
         client.post(f"/v1/memories/{one['id']}/links", json={"to": two["id"]})
     for depth in (1, 2):
         found = client.get(f"/v1/memories/{chain[0]['id']}/links", params={"depth": depth}).json()

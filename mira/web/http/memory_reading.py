@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 from mira.memory.memories import Graph
+from mira.memory.passages import PassageHit
 from mira.memory.query import RecallQuery
 from mira.memory.search import MemoryHit
+from mira.messages.content import plain_text
+from mira.store import history
 from mira.web.endpoint import Call, Endpoint
 from mira.web.http.memories import ref
 from mira.web.memory_models import Memory, MemoryExplanation, MemoryLink
@@ -14,6 +19,7 @@ from mira.web.memory_terms import terms
 from mira.web.memory_words import RELATIONS
 from mira.web.reading import storable
 from mira.web.recall_models import (
+    FoundMessage,
     GraphEdge,
     GraphNode,
     GraphQuery,
@@ -37,10 +43,15 @@ async def search_memories(call: Call[SearchQuery, None]) -> SearchAnswer:
         limit=asked.limit,
         as_of=None if asked.as_of is None else storable("as_of", asked.as_of),
     )
-    found = await call.services.memories.search(
-        call.user_id, query, limit=asked.limit, traced=False
-    )
-    return SearchAnswer(hits=tuple(_hit(call, hit) for hit in found.hits))
+    memories: list[SearchHit] = []
+    messages: list[SearchHit] = []
+    if asked.source != "messages":
+        found = await call.services.memories.search(call.user_id, query, traced=False)
+        memories = [_memory_hit(call, hit) for hit in found.hits]
+    if asked.source != "memories":
+        said = await call.services.passages.search(call.user_id, query)
+        messages = await _message_hits(call, said.hits)
+    return SearchAnswer(hits=tuple(_by_turns(memories, messages)[: asked.limit]))
 
 
 async def explain_memory(call: Call[None, None]) -> MemoryExplanation:
@@ -62,7 +73,13 @@ async def memory_graph(call: Call[GraphQuery, None]) -> MemoryGraph:
     return _graph(found, asked.limit)
 
 
-def _hit(call: Call[Any, Any], hit: MemoryHit) -> SearchHit:
+def _by_turns(one: Sequence[SearchHit], other: Sequence[SearchHit]) -> list[SearchHit]:
+    """The best of one, the best of the other, and so on: their scores do not compare."""
+    pairs = zip_longest(one, other)
+    return [hit for pair in pairs for hit in pair if hit is not None]
+
+
+def _memory_hit(call: Call[Any, Any], hit: MemoryHit) -> SearchHit:
     return SearchHit(
         source="memory",
         score=hit.score,
@@ -71,6 +88,30 @@ def _hit(call: Call[Any, Any], hit: MemoryHit) -> SearchHit:
         memory=Memory.of(hit.memory, call.user_id),
         linked=tuple(MemoryLink.of(one) for one in hit.linked),
     )
+
+
+async def _message_hits(call: Call[Any, Any], hits: Sequence[PassageHit]) -> list[SearchHit]:
+    async with call.services.database.user(call.user_id) as tx:
+        rows = await history.of_ids(tx, call.user_id, [hit.message_id for hit in hits])
+    messages = {row.id: row for row in rows}
+    return [
+        SearchHit(
+            source="message",
+            score=hit.relevance,
+            relevance=hit.relevance,
+            lanes={name: score for name, (_, score) in hit.lanes.items()},
+            message=FoundMessage(
+                message_id=hit.message_id,
+                turn_id=messages[hit.message_id].turn_id,
+                segment_id=hit.segment_id,
+                role=hit.role,
+                text=plain_text(messages[hit.message_id].blocks),
+                said_at=hit.said_at,
+            ),
+        )
+        for hit in hits
+        if hit.message_id in messages
+    ]
 
 
 def _graph(found: Graph, limit: int) -> MemoryGraph:
