@@ -38,6 +38,7 @@ log = logger("keeper")
 #: Kinds of jobs, each bounded by itself: those that wait for a model or a provider, and those
 #: that only ask the database.
 ASKING, COUNTING = "memory_questions", "memory_upkeep"
+_FOR_A_MODEL = (ExtractSegment, LinkMemories, Consolidate, ReviewFloor, MergeEntities)
 #: Seconds between two looks for what was left behind.
 LOOK_EVERY = 300.0
 
@@ -46,6 +47,7 @@ class MemoryKeeper(Actor):
     """One user's keeper."""
 
     __slots__ = (
+        "_able",
         "_batches",
         "_care",
         "_days",
@@ -57,6 +59,7 @@ class MemoryKeeper(Actor):
 
     def __init__(self, parts: KeeperParts, user_id: UUID) -> None:
         self._monotonic = parts.clock.monotonic
+        self._able = parts.able
         self._extraction = SegmentExtraction(parts, user_id)
         self._batches = ExtractionBatches(parts, user_id, self._extraction)
         self._linking = Linking(parts, user_id)
@@ -65,6 +68,10 @@ class MemoryKeeper(Actor):
         self._looked_at: float | None = None
 
     async def receive(self, message: Message, ctx: Context) -> object:
+        if isinstance(message, _FOR_A_MODEL) and not self._able():
+            # What it is about stands in Postgres, and is found again.
+            log.info("no_model_for_memory", message=type(message).__name__)
+            return None
         match message:
             case ExtractSegment():
                 _begin(ctx, ASKING, lambda: self._extraction.extract(ctx, message))

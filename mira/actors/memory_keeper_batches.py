@@ -114,7 +114,7 @@ class ExtractionBatches:
 
     async def _scene(self, scenes: dict[UUID, Scene], segment_id: UUID) -> Scene:
         if segment_id not in scenes:
-            scenes[segment_id] = await self._segments.plan(segment_id)
+            scenes[segment_id] = await self._segments.scene(segment_id)
         return scenes[segment_id]
 
     async def _look_for(

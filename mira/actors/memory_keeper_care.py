@@ -15,9 +15,9 @@ import anyio.to_thread
 
 from mira.actors.memory_keeper_links import all_shown
 from mira.actors.memory_keeper_parts import KeeperParts, Step
-from mira.actors.memory_keeper_questions import Answered, Question, T
+from mira.actors.memory_keeper_questions import Answered, Question, T, gives_up
 from mira.actors.runtime.actor import Context
-from mira.errors import Conflict, MiraError, NotFound
+from mira.errors import Conflict, MiraError, NotFound, ProviderError
 from mira.memory import consolidation, entity_merge, floor_review, forgetting
 from mira.memory.clusters import clusters
 from mira.memory.consolidation import AlikeSet, Proposal
@@ -64,7 +64,13 @@ class Care:
             use_day = await memories.use_days(tx, user_id)
         if not last.due(job, use_day):
             return
-        note = await act(last, use_day)
+        try:
+            note = await act(last, use_day)
+        except ProviderError as error:
+            if not gives_up(ctx, error):
+                raise
+            log.warning("memory_job_given_up", job=job.value, code=error.code)
+            return
         async with parts.database.user(user_id) as tx:
             await note(tx)
             await memory_jobs.ran(tx, user_id, job, use_day, parts.clock.now())

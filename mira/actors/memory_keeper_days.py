@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
+from mira.actors.memory_keeper_extraction import STUCK
 from mira.actors.memory_keeper_parts import (
     CARE,
     DATED,
@@ -82,7 +83,7 @@ class Days:
             for job, begin in _CARE.items():
                 if (await memory_jobs.last_run(tx, user_id, job)).due(job, use_day):
                     await self._tell(ctx, tx, begin, lane=CARE, key=job.value)
-            await self._left_behind(ctx, tx)
+            await self._left_behind(ctx, tx, new_day=True)
             await self._unless_waiting(ctx, tx, [(VECTORS, VECTORS, Reembed())])
             await self._next_day(ctx, tx)
             await memory_jobs.ran(tx, user_id, Job.ROLL_OVER, use_day, now)
@@ -136,17 +137,22 @@ class Days:
                 await self._unless_waiting(ctx, tx, [(VECTORS, VECTORS, Reembed())])
         self._parts.looked_over.add(user_id)
 
-    async def _left_behind(self, ctx: Context, tx: Tx) -> None:
+    async def _left_behind(self, ctx: Context, tx: Tx, *, new_day: bool = False) -> None:
+        """Tell what nobody works on. What has failed again and again is tried once a day."""
         user_id = self._user_id
+        below = 2**31 - 1 if new_day else STUCK
         work: list[tuple[str, str, Message]] = [
             (EXTRACTION, str(segment_id), ExtractSegment(segment_id=segment_id))
-            for segment_id in await extraction.unextracted(tx, user_id, limit=SEGMENTS)
+            for segment_id in await extraction.unextracted(tx, user_id, below=below, limit=SEGMENTS)
         ]
         work += [
             (batch_lane(batch_id), "poll", PollBatch(batch_id=batch_id))
             for batch_id in await batches.open_ones(tx, user_id)
         ]
-        if await memory_scores.not_integrated(tx, user_id, limit=1):
+        failed = await memory_jobs.last_run(tx, user_id, Job.LINKS_FAILED)
+        today = await memories.use_days(tx, user_id)
+        try_links = new_day or failed.at is None or failed.use_day < today
+        if try_links and await memory_scores.not_integrated(tx, user_id, limit=1):
             work.append((LINKS, LINKS, LinkMemories()))
         await self._unless_waiting(ctx, tx, work)
 

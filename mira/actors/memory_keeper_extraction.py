@@ -42,6 +42,8 @@ log = logger("keeper")
 
 #: Attempts in batches, after which a chunk is asked for directly.
 BATCH_ATTEMPTS = 3
+#: Attempts after which a chunk is asked for no more than once a use-day.
+STUCK = 5
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class SegmentExtraction:
     async def extract(self, ctx: Context, message: ExtractSegment) -> None:
         """Bring a segment as far as it can be brought now. Raises what the last failure was."""
         try:
-            scene = await self.plan(message.segment_id)
+            scene = await self.scene(message.segment_id, plan=True)
         except NotFound:
             return
         self._parts.reached(Step.PLANNED)
@@ -89,8 +91,9 @@ class SegmentExtraction:
         else:
             await self._hand_over(ctx, left, port.name)
 
-    async def plan(self, segment_id: UUID) -> Scene:
-        """Write down what of a segment is in no chunk yet; return all of it. Raises NotFound."""
+    async def scene(self, segment_id: UUID, *, plan: bool = False) -> Scene:
+        """A segment as it stands; with `plan`, what of it is in no chunk yet is put into further
+        ones (for one caller at a time). Raises NotFound."""
         parts, user_id = self._parts, self._user_id
         async with parts.database.user(user_id) as tx:
             await extraction.segment(tx, user_id, segment_id)
@@ -102,7 +105,7 @@ class SegmentExtraction:
             planned = {one for chunk in known for one in chunk.message_ids}
             rest = [line for line in lines if line.message_id not in planned]
             new = chunking.cut(rest, most=parts.questions.characters)
-            if new:
+            if new and plan:
                 await extraction.plan(
                     tx, user_id, segment_id,
                     [(parts.ids.new(), chunk.message_ids) for chunk in new], parts.clock.now(),
@@ -175,8 +178,12 @@ class SegmentExtraction:
                 failure = answered.error
                 if failure.outage:
                     break
-        if failure is not None:
+        if failure is None:
+            return
+        if failure.outage or max(record.attempts for record in left) + 1 < STUCK:
             raise failure
+        # Whatever it is, asking on and on only costs: once more with the next use-day.
+        log.warning("extraction_stuck", code=failure.code, segment=str(scene.segment_id))
 
     async def settle(
         self,

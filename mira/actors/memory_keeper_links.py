@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from mira.actors.memory_keeper_parts import LINKS, KeeperParts, Step, keeper_of
-from mira.actors.memory_keeper_questions import Question
+from mira.actors.memory_keeper_questions import Question, gives_up
 from mira.actors.runtime.actor import Context
-from mira.errors import Conflict, EmbedderUnavailable, NotFound
+from mira.errors import Conflict, EmbedderUnavailable, NotFound, ProviderError
 from mira.memory import links_review
 from mira.memory.encoding import ready
 from mira.memory.links_review import FoundLink, FoundMerge, Newcomer, Shown
@@ -20,6 +20,7 @@ from mira.memory.terms import term_frequencies
 from mira.messages.memory import LinkMemories
 from mira.store import (
     memories,
+    memory_jobs,
     memory_likeness,
     memory_scores,
     memory_search,
@@ -28,6 +29,7 @@ from mira.store import (
 )
 from mira.store.database import Tx
 from mira.store.memories import Memory
+from mira.store.memory_jobs import Job
 from mira.telemetry import logger
 
 log = logger("keeper")
@@ -47,9 +49,20 @@ class Linking:
 
     async def look(self, ctx: Context, message: LinkMemories) -> None:
         """Look at memories that nobody has looked at, until none is left, or at many of them."""
-        for _ in range(ROUNDS):
-            if not await self._round():
-                return
+        try:
+            for _ in range(ROUNDS):
+                if not await self._round():
+                    return
+        except ProviderError as error:
+            if not gives_up(ctx, error):
+                raise
+            log.warning("links_given_up", code=error.code)
+            async with self._parts.database.user(self._user_id) as tx:
+                today = await memories.use_days(tx, self._user_id)
+                now = self._parts.clock.now()
+                await memory_jobs.ran(tx, self._user_id, Job.LINKS_FAILED, today, now)
+                await ctx.done(tx)
+            return
         async with self._parts.database.user(self._user_id) as tx:
             # In place of this one, which is thereby done.
             await ctx.tell_durable(
@@ -134,13 +147,10 @@ class Linking:
         """Link two memories; nothing if they are linked so, or one has gone meanwhile."""
         memories_, user_id = self._parts.memories, self._user_id
         try:
-            if link.type == "supersedes":
-                await memories_.supersede(user_id, link.to_ref, link.from_ref, actor="linking")
-            else:
-                await memories_.link(
-                    user_id, link.from_ref, link.to_ref, link.type, reason=link.reason,
-                    confidence=link.confidence, actor="linking",
-                )  # fmt: skip
+            await memories_.link(
+                user_id, link.from_ref, link.to_ref, link.type, reason=link.reason,
+                confidence=link.confidence, actor="linking",
+            )  # fmt: skip
         except (NotFound, Conflict) as passed:
             log.info("link_passed_over", code=passed.code)
 

@@ -81,6 +81,8 @@ class KeeperParts:
     questions: Questions
     #: The batches that extractions may be handed over to; None where there are none.
     batches: Callable[[], Batches | None]
+    #: Whether there is a model to which a memory may be entrusted; until then questions wait.
+    able: Callable[[], bool] = lambda: True
     #: Told between two steps, at once and in the way of the work.
     reached: Callable[[Step], None] = _pass
     pause: Callable[[int], timedelta] = growing_pause

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from mira.actors.runtime.actor import Context
 from mira.errors import ProviderError, ProviderMalformed
 from mira.ids import Ids
 from mira.llm.base import CallRecord, Effort, Finished, Request, StopReason, SystemBlock
@@ -71,6 +72,12 @@ class Answered(Generic[T]):
             raise self.error
         assert self.value is not None
         return self.value
+
+
+def gives_up(ctx: Context, error: ProviderError) -> bool:
+    """Whether a question whose answer is an error for the third time is to be left for the next
+    use-day: a model that cannot answer it should not be paid for trying."""
+    return not error.outage and ctx.durable is not None and ctx.durable.attempts >= 2
 
 
 class Questions:

@@ -24,6 +24,7 @@ from mira.memory.chunks import Chunk, Line
 from mira.memory.dates import moment
 from mira.memory.forms import NUMBER, TEXT, TEXT_OR_NULL, choice, list_of, object_of
 from mira.memory.quoting import quoted
+from mira.memory.terms import term_frequencies
 
 #: Characters of a fact; of a bond, at most three words of it; facts of one chunk.
 SHORTEST, LONGEST, BOND, MOST_FACTS = 10, 600, 60, 60
@@ -49,9 +50,8 @@ _COMMANDS = re.compile(
     r"|\b(?:do not|don't|never) (?:tell|inform|warn) the user\b|<\|im_|\[/?INST\]",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"\w{3,}")
-#: Scripts that put no space between words.
-_UNDIVIDED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+#: Marks with which people and programs set off the words of others.
+_QUOTED = re.compile(r"```.*?(?:```|\Z)|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -216,6 +216,10 @@ class _Reader:
             by_user = [line for line in self._lines if line.by_user and _share(text, line.text) > 0]
             if _share(text, " ".join(line.text for line in by_user)) < 0.3:
                 return "not from the user's words"
+        own = " ".join(_unquoted(line.text) for line in by_user)
+        if _share(text, own) < 0.2 and _share(text, " ".join(x.text for x in by_user)) >= 0.5:
+            # Somebody else's words, that the user has only pasted.
+            return "quoted, not said"
         recalled = any(fuzz.ratio(text.lower(), old.lower()) >= 90 for old in self._known.values())
         if recalled and _share(text, " ".join(line.text for line in by_user)) < 0.3:
             # What the assistant had before it, not what the user said just now.
@@ -258,6 +262,11 @@ class _Reader:
         return tuple(found.items())[:MOST_REFERENCES]
 
 
+def _unquoted(text: str) -> str:
+    """What of a message is the user's own: without fences and lines that begin with ">"."""
+    return _QUOTED.sub(" ", text)
+
+
 def _bond(given: Any) -> str:
     text = words(given.get("bond"), most=BOND) if isinstance(given, Mapping) else ""
     return " ".join(text.split(" ")[:3])
@@ -265,20 +274,17 @@ def _bond(given: Any) -> str:
 
 def _share(text: str, within: str) -> float:
     """How much of what `text` is made of is also in `within`."""
-    wanted, there = _pieces(text) - _COMMON, _pieces(within)
+    wanted, there = _pieces(text), _pieces(within)
     return len(wanted & there) / len(wanted) if wanted else 0.0
 
 
 def _pieces(text: str) -> set[str]:
-    """The beginnings of the longer words, and pairs of letters where words are not divided."""
-    text = text.lower()
-    pairs = {run[i : i + 2] for run in _UNDIVIDED.findall(text) for i in range(len(run) - 1)}
-    return pairs | {word[:5] for word in _WORD.findall(_UNDIVIDED.sub(" ", text))}
+    """The stems of its words, without those that say nothing of what a text is about."""
+    return term_frequencies(text).keys() - _COMMON
 
 
-#: Words that say nothing of what a text is about, as `_pieces` has them.
-_COMMON = frozenset({"the", "user", "has", "have", "had", "was", "were", "are", "and", "that",
-                     "this", "with", "for", "from"})  # fmt: skip
+#: Of whom nearly every fact speaks.
+_COMMON = frozenset({"user", "users"})
 
 
 SCHEMA = json.dumps(

@@ -232,12 +232,16 @@ async def finish(tx: Tx, user_id: UUID, segment_id: UUID, now: datetime) -> bool
     return True
 
 
-async def unextracted(tx: Tx, user_id: UUID, *, limit: int) -> list[UUID]:
-    """Segments that have ended and are not extracted, oldest first."""
+async def unextracted(tx: Tx, user_id: UUID, *, below: int, limit: int) -> list[UUID]:
+    """Segments that have ended and are not extracted, oldest first, without those of which a chunk
+    has had `below` attempts."""
     rows = await tx.fetch(
-        "select id from segments where user_id = $1 and state = 'collapsed' "
-        "and extracted_at is null order by collapsed_at, id limit $2",
-        user_id, limit,
+        "select s.id from segments s where s.user_id = $1 and s.state = 'collapsed' "
+        "and s.extracted_at is null and not exists (select from extraction_chunks c "
+        "  where c.user_id = $1 and c.segment_id = s.id and c.state <> 'done' "
+        "  and c.attempts >= $2) "
+        "order by s.collapsed_at, s.id limit $3",
+        user_id, below, limit,
     )  # fmt: skip
     return [row["id"] for row in rows]
 

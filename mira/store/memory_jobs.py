@@ -18,10 +18,18 @@ class Job(StrEnum):
     CONSOLIDATION = "consolidation"
     FLOOR_REVIEW = "floor_review"
     ENTITY_MERGE = "entity_merge"
+    #: No work, but the day on which links could not be found, however often it was tried.
+    LINKS_FAILED = "links_failed"
 
 
 #: Due after so many use-days.
-EVERY = {Job.ROLL_OVER: 1, Job.CONSOLIDATION: 7, Job.FLOOR_REVIEW: 7, Job.ENTITY_MERGE: 7}
+EVERY = {
+    Job.ROLL_OVER: 1,
+    Job.CONSOLIDATION: 7,
+    Job.FLOOR_REVIEW: 7,
+    Job.ENTITY_MERGE: 7,
+    Job.LINKS_FAILED: 1,
+}
 
 
 class LastRun(msgspec.Struct, frozen=True, kw_only=True):

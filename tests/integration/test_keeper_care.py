@@ -360,3 +360,40 @@ async def test_dated_memories_are_scored_every_day_as_long_as_there_are_any(
     kept.core.system.look_for_durable()
     await kept.settled()
     assert await kept.rows(user.id, timer) == []
+
+
+async def test_a_model_that_can_never_answer_is_asked_a_bounded_number_of_times_a_day(
+    kept: Kept, user: User
+) -> None:
+    await add(kept, user, *RENTS)
+    async with kept.database.user(user.id) as tx:
+        await tx.execute("update memory_scores set integrated_at = null")
+    await live(kept, user, 7)
+    kept.script(answers(links="Hm?", consolidation="Hm?"))
+    for day in (7, 7, 8):
+        if day == 8:
+            await live(kept, user, 1)
+        await kept.tell(user.id, RollOverUseDay(ordinal=day), DAYS)
+        await kept.settled()
+        await kept.look_around(user.id)
+        await kept.settled()
+    # Three times a question and its repetition, for each of two pieces of work, on each turn of a
+    # day; none for merely looking around.
+    assert len(kept.double.bodies) == 3 * 2 * 2 * 3
+    kept.script(answers(consolidation={"merges": []}))
+    await live(kept, user, 1)
+    await kept.tell(user.id, RollOverUseDay(ordinal=9), DAYS)
+    await kept.settled()
+    assert await kept.rows(user.id, "select * from memory_scores where integrated_at is null") == []
+
+
+async def test_what_was_stored_without_a_vector_gets_one_when_the_keeper_comes_to_life(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, OneEncoder(None)) as kept:
+        await add(kept, user, *RENTS)
+        assert await kept.rows(user.id, "select doc from vectors_384") == []
+    async with keeping(database, encoders) as kept:
+        await kept.look_around(user.id)
+        await kept.settled()
+        assert len(await kept.rows(user.id, "select doc from vectors_384")) == 3

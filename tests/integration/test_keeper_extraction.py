@@ -13,6 +13,9 @@ import pytest
 from bench.provider_script import Behaviour, Failure
 from mira.actors.memory_keeper_parts import Step
 from mira.memory.model import NewMemory
+from mira.memory.pool import CpuPool
+from mira.memory.recogniser import DEFAULT_MODEL, Recogniser
+from mira.messages.memory import ExtractSegment, RollOverUseDay
 from mira.store.database import Database
 from mira.store.users import User
 from tests.support.keeper import answers, fact, keeping, memories_of
@@ -308,3 +311,107 @@ async def test_what_one_user_says_is_nothing_to_another(
         assert await kept.texts(user.id) == TEXTS
         assert await kept.texts(other.id) == []
         assert await kept.rows(other.id, "select id from extraction_chunks") == []
+
+
+async def test_a_segment_that_can_never_be_read_costs_little_and_stays_queued_with_the_reason(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders) as kept:
+        kept.script(answers(extraction="Sorry?"))
+        segment = await tell_story(database, user.id, *STORY)
+        await kept.extract(user.id, segment)
+        [chunk] = await _chunks(kept, user)
+        assert (chunk["state"], chunk["attempts"], chunk["calls"]) == ("waiting", 5, 10)
+        assert "no JSON" in chunk["last_error"]
+        assert await _extracted(kept, user) == [False]
+        # Not with every turn: once with each new day.
+        await kept.look_around(user.id)
+        await kept.settled()
+        assert len(kept.double.bodies) == 10
+        await kept.tell(user.id, RollOverUseDay(ordinal=1), "days")
+        await kept.settled()
+        assert len(kept.double.bodies) == 12
+        kept.script(answers(extraction=FACTS))
+        await kept.tell(user.id, RollOverUseDay(ordinal=2), "days")
+        await kept.settled()
+        assert await kept.texts(user.id) == TEXTS
+
+
+async def test_what_nobody_can_be_asked_about_waits_for_a_model_that_can(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    able = False
+    async with keeping(database, encoders, able=lambda: able) as kept:
+        kept.script(answers(extraction=FACTS))
+        segment = await tell_story(database, user.id, *STORY)
+        await kept.extract(user.id, segment)
+        assert kept.double.bodies == []
+        assert await _extracted(kept, user) == [False]
+        able = True
+        await kept.look_around(user.id)
+        await kept.settled()
+        assert await kept.texts(user.id) == TEXTS
+
+
+async def test_a_process_that_ends_while_the_model_answers_has_the_segment_learned_by_the_next(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    segment = await tell_story(database, user.id, *STORY)
+    async with keeping(database, encoders, grace=0.0) as kept:
+        kept.script(answers(extraction=Behaviour(text=json.dumps(FACTS), first_token_ms=60_000)))
+        message = ExtractSegment(segment_id=segment)
+        await kept.tell(user.id, message, "extraction", str(segment))
+        with anyio.fail_after(20):
+            await kept.double.until_open(1)
+    async with keeping(database, encoders) as kept:
+        kept.script(answers(extraction=FACTS))
+        kept.core.system.look_for_durable()
+        await kept.settled()
+        assert await kept.texts(user.id) == TEXTS
+        [chunk] = await _chunks(kept, user)
+        assert chunk["calls"] == 1
+
+
+async def test_a_conversation_longer_than_the_model_holds_is_asked_about_in_shorter_form(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders) as kept:
+        full = Failure(
+            status=400, type="invalid_request_error", code="context_length_exceeded",
+            message="maximum context length is 10 tokens",
+        )  # fmt: skip
+        kept.script(answers(extraction=(Behaviour(error=full), FACTS)))
+        words = "My dog Rex turns three on Saturday. " + "Really! " * 5_000
+        segment = await tell_story(database, user.id, words, "How lovely!", *STORY[2:])
+        await kept.extract(user.id, segment)
+        assert set(TEXTS[:1]) <= set(await kept.texts(user.id))
+        first, second = kept.asked("extraction")[:2]
+        assert len(second) < len(first) / 4
+        assert "[…]" in second
+
+
+async def test_names_that_the_model_did_not_mention_are_recognised(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    pool = CpuPool(1)
+    recogniser = Recogniser(DEFAULT_MODEL, pool)
+    await recogniser.warm()
+    try:
+        async with keeping(database, encoders, recogniser=recogniser) as kept:
+            said = "Ada visited Barack Obama in Chicago."
+            kept.script(
+                answers(
+                    extraction=memories_of(
+                        fact(said, 1, entities=[{"name": "chicago", "type": "city"}])
+                    )
+                )
+            )
+            segment = await tell_story(
+                database, user.id, "I visited Barack Obama in Chicago!", "Wow."
+            )
+            await kept.extract(user.id, segment)
+            [row] = await kept.rows(user.id, ROWS)
+            assert "Barack Obama/PERSON" in row["entities"]
+            assert sum("chicago" in name.lower() for name in row["entities"]) == 1
+    finally:
+        await pool.aclose()

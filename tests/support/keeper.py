@@ -192,6 +192,8 @@ async def keeping(
     script: Sequence[Answer] = (),
     recogniser: Recogniser | None = None,
     keyed: bool = True,
+    able: Callable[[], bool] = lambda: True,
+    grace: float = 5.0,
 ) -> AsyncIterator[Kept]:
     """A core whose keeper asks the double: in batches if it is an Anthropic with a key."""
     clock = SystemClock()
@@ -218,11 +220,14 @@ async def keeping(
             encoders=encoders,
             questions=Questions(models.for_purpose("extraction"), Templates(TEMPLATES), ids),
             batches=lambda: models.batches("extraction"),
+            able=able,
             reached=lambda step: kept.reached(step),
             pause=lambda polls: timedelta(seconds=0.02),
         )
         try:
-            async with running_core(database, *(script or (says("Good."),)), keeper=parts) as core:
+            async with running_core(
+                database, *(script or (says("Good."),)), keeper=parts, grace=grace
+            ) as core:
                 kept = Kept(core, parts, double, database)
                 yield kept
             bugs = [error for error in core.bugs if not isinstance(error, Crash)]
