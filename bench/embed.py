@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_json(
             options.json, results, "onnxruntime", "tokenizers", "spacy", "numpy", "uvloop",
             rounds=options.rounds, seconds=options.seconds, threads=options.threads,
-            targets=_targets(results),
+            targets=targets(results),
         )  # fmt: skip
         console.print(f"Written to {options.json}.")
     return 0
@@ -58,7 +58,7 @@ async def _measured(models: Path, threads: int, rounds: int, seconds: float) -> 
         return [*await bench.queries(), *await bench.lag(), *await bench.throughput()]
 
 
-def _targets(results: Sequence[Row]) -> list[dict[str, Any]]:
+def targets(results: Sequence[Row]) -> list[dict[str, Any]]:
     """The event loop's lag under load, held against its lag in the idle slices between."""
     lag = {row["load"]: row for row in results if row["what"] == "lag"}
     return [
@@ -91,12 +91,12 @@ def _tables(results: Sequence[Row]) -> list[Table]:
             rates.add_row(
                 row["what"], str(row["size"]), f"{row['short']:.0f}", f"{row['long']:.1f}"
             )
-    targets = Table(title="Targets")
+    judged = Table(title="Targets")
     for heading in ("", "ms", ""):
-        targets.add_column(heading)
-    for target in _targets(results):
-        targets.add_row(target["what"], f"{target['ms']:.2f}", "hit" if target["hit"] else "MISSED")
-    return [times, rates, targets]
+        judged.add_column(heading)
+    for target in targets(results):
+        judged.add_row(target["what"], f"{target['ms']:.2f}", "hit" if target["hit"] else "MISSED")
+    return [times, rates, judged]
 
 
 if __name__ == "__main__":

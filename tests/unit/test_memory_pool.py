@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ import anyio
 import pytest
 
 from mira.errors import SystemStopped
-from mira.memory.pool import CpuPool
+from mira.memory.pool import NICE, CpuPool
 
 pytestmark = pytest.mark.anyio
 
@@ -119,6 +120,15 @@ async def test_work_whose_caller_left_goes_to_its_end_and_frees_its_thread(gate:
     gate.open()
     assert await pool.run(lambda: "next") == "next"
     await pool.aclose()
+
+
+async def test_the_threads_stand_back_behind_the_event_loop(pool: CpuPool) -> None:
+    def niceness() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    before = niceness()
+    assert await pool.run(niceness) == min(19, before + NICE)
+    assert niceness() == before, "the loop's own thread stays where it was"
 
 
 async def test_a_failure_reaches_its_caller_and_nobody_else(pool: CpuPool) -> None:
