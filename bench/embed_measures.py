@@ -169,7 +169,7 @@ class Bench:
         async def caller() -> None:
             nonlocal done
             # One caller brings a list; many bring one text each, as turns and jobs do.
-            some = 64 if callers == 1 else 1
+            some = 16 if callers == 1 else 1
             while time.perf_counter() < until:
                 await self._house.embedder.texts([self._texts.of(words) for _ in range(some)])
                 done += some
