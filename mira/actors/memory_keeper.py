@@ -91,16 +91,17 @@ class MemoryKeeper(Actor):
                 _begin(ctx, COUNTING, lambda: self._days.refresh_dated(ctx, message))
             case Reembed():
                 _begin(ctx, COUNTING, lambda: self._days.reembed(ctx))
-            case CatchUp():
-                self._look_around(ctx)
+            case CatchUp(new_day=new_day):
+                self._look_around(ctx, new_day)
             case _:
                 raise NotImplementedError(type(message).__name__)
         return None
 
-    def _look_around(self, ctx: Context) -> None:
-        """Look for what was left behind, now and then."""
+    def _look_around(self, ctx: Context, new_day: bool) -> None:
+        """Look for what was left behind, now and then, and with each new day."""
         now = self._monotonic()
-        if self._looked_at is not None and now - self._looked_at < LOOK_EVERY:
+        recently = self._looked_at is not None and now - self._looked_at < LOOK_EVERY
+        if recently and not new_day:
             return
         self._looked_at = now
 

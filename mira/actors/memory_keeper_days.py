@@ -25,7 +25,7 @@ from mira.actors.runtime.actor import Context
 from mira.errors import EmbedderUnavailable
 from mira.memory import forgetting, reembedding
 from mira.memory.encoding import ready
-from mira.messages.base import DurableMessage, Message
+from mira.messages.base import Message
 from mira.messages.memory import (
     Consolidate,
     ExtractSegment,
@@ -170,10 +170,3 @@ class Days:
 
     async def _tell(self, ctx: Context, tx: Tx, message: Message, *, lane: str, key: str) -> None:
         await ctx.tell_durable(tx, keeper_of(self._user_id), message, lane=lane, key=key)
-
-
-def use_day_begun(user_id: UUID, ordinal: int) -> DurableMessage:
-    """What the keeper is told when a use-day begins."""
-    return DurableMessage(
-        to=keeper_of(user_id), message=RollOverUseDay(ordinal=ordinal), lane=DAYS, key=DAYS
-    )

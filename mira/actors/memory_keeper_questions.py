@@ -23,8 +23,8 @@ from mira.store.turns import NewCall
 
 T = TypeVar("T")
 
-#: Tokens of an answer.
-LONGEST_ANSWER = 4096
+#: Tokens of an answer, with what some models think before it.
+LONGEST_ANSWER = 8192
 
 
 class Model(Protocol):

@@ -13,7 +13,6 @@ from mira.actors import indexer, memory_keeper_parts
 from mira.actors.continuum import KIND, Continuum
 from mira.actors.indexer import HistoryIndex, Indexer
 from mira.actors.memory_keeper import MemoryKeeper
-from mira.actors.memory_keeper_days import use_day_begun
 from mira.actors.memory_keeper_parts import KeeperParts, keeper_of
 from mira.actors.parts import Parts
 from mira.actors.runtime.actor import Context
@@ -22,7 +21,6 @@ from mira.actors.runtime.system import Kind
 from mira.errors import MailboxFull
 from mira.messages.memory import CatchUp
 from mira.messages.turn import TurnCompleted, UseDayAdvanced
-from mira.store.database import Database
 from mira.telemetry import logger
 
 log = logger("events")
@@ -49,22 +47,19 @@ def kinds(parts: Parts, index: HistoryIndex, keeper: KeeperParts, idle: float) -
     }
 
 
-class _Memory:
-    """What memory hears of conversations."""
+def _look(user_id: UUID, ctx: Context, *, new_day: bool = False) -> None:
+    """Let the keeper of memories look around; if it has no room for that, it does so later."""
+    with suppress(MailboxFull):
+        ctx.tell_nowait(keeper_of(user_id), CatchUp(new_day=new_day))
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def begin_use_day(self, event: UseDayAdvanced, ctx: Context) -> None:
-        """Nothing but a row here: the work of a new day is done beside the turn."""
-        log.info("use_day_advanced", ordinal=event.ordinal)
-        begun = use_day_begun(event.user_id, event.ordinal)
-        async with self._database.user(event.user_id) as tx:
-            await ctx.write_durable(tx, [begun])
+async def _begin_use_day(event: UseDayAdvanced, ctx: Context) -> None:
+    log.info("use_day_advanced", ordinal=event.ordinal)
+    _look(event.user_id, ctx, new_day=True)
 
-    async def look_around(self, event: TurnCompleted, ctx: Context) -> None:
-        with suppress(MailboxFull):
-            ctx.tell_nowait(keeper_of(event.user_id), CatchUp())
+
+async def _look_around(event: TurnCompleted, ctx: Context) -> None:
+    _look(event.user_id, ctx)
 
 
 async def _note_usage(event: TurnCompleted, ctx: Context) -> None:
@@ -77,12 +72,11 @@ async def _note_usage(event: TurnCompleted, ctx: Context) -> None:
     )
 
 
-def routes(database: Database) -> Routes:
+def routes() -> Routes:
     """Who hears what. An event that is not listed is published and heard by nobody yet."""
-    memory = _Memory(database)
     return Routes(
         {
-            UseDayAdvanced: Route(stages=((memory.begin_use_day,),)),
-            TurnCompleted: Route(stages=((_note_usage, memory.look_around),)),
+            UseDayAdvanced: Route(stages=((_begin_use_day,),)),
+            TurnCompleted: Route(stages=((_note_usage, _look_around),)),
         }
     )

@@ -154,7 +154,7 @@ async def _serve(
         clock=clock,
         ids=resources.ids,
         kinds=kinds(parts, memory.index, memory.keeper, settings.passivate_after),
-        routes=routes(database),
+        routes=routes(),
         outbox=PostgresOutbox(database, clock),
         observer=LoggingObserver(),
         settings=EngineSettings(stop_grace=settings.stop_grace, durable_in_flight=TURNS_AT_ONCE),

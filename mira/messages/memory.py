@@ -53,4 +53,8 @@ class Reembed(Message, frozen=True, kw_only=True):
 
 
 class CatchUp(Message, frozen=True, kw_only=True):
-    """Look for work that was left behind. Told after turns; not durable."""
+    """Look for work that was left behind, or has fallen due. Told when turns end and days begin;
+    not durable, since what it looks at is."""
+
+    #: A use-day has begun: whenever the last look was.
+    new_day: bool = False

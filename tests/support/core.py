@@ -137,7 +137,7 @@ async def running_core(
             keeper or quiet_keeper(database),
             60.0,
         ),
-        routes=routes(database),
+        routes=routes(),
         outbox=PostgresOutbox(database, clock),
         observer=bugs,
         settings=EngineSettings(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
@@ -12,28 +11,14 @@ import pytest
 from mira.actors.memory_keeper_parts import LINKS, Step
 from mira.memory.model import EntityName, NewMemory
 from mira.messages.memory import LinkMemories
-from mira.store.database import Database
 from mira.store.users import User
-from tests.support.keeper import Kept, answers, keeping
-from tests.support.memory import OneEncoder, real_encoders
+from tests.support.keeper import Kept, answers
 
 pytestmark = pytest.mark.anyio
 
 COFFEE = "The user likes strong black coffee."
 MORNING = "The user drinks strong black coffee every morning."
 RENT, MONTHLY = "The user pays 900 euros of rent.", "The user's rent is 900 euros a month."
-
-
-@pytest.fixture
-async def encoders() -> AsyncIterator[OneEncoder]:
-    async with real_encoders() as found:
-        yield found
-
-
-@pytest.fixture
-async def kept(database: Database, encoders: OneEncoder) -> AsyncIterator[Kept]:
-    async with keeping(database, encoders) as running:
-        yield running
 
 
 async def add(kept: Kept, user: User, *texts: str, about: str = "") -> None:

@@ -14,17 +14,11 @@ from mira.messages.memory import ExtractSegment
 from mira.store.database import Database
 from mira.store.users import User
 from tests.support.keeper import Kept, answers, keeping
-from tests.support.memory import OneEncoder, real_encoders
+from tests.support.memory import OneEncoder
 from tests.support.story import FACTS, ROWS, STORY, TEXTS, tell_story
 
 pytestmark = pytest.mark.anyio
 At = Literal["create", "retrieve", "list", "results", "cancel"]
-
-
-@pytest.fixture
-async def encoders() -> AsyncIterator[OneEncoder]:
-    async with real_encoders() as found:
-        yield found
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -23,7 +22,7 @@ from mira.messages.stream import Completed
 from mira.store.database import Database
 from mira.store.users import User
 from tests.support.keeper import Kept, answers, keeping
-from tests.support.memory import OneEncoder, real_encoders
+from tests.support.memory import OneEncoder
 
 pytestmark = pytest.mark.anyio
 
@@ -33,18 +32,6 @@ RENTS = (
     "The user pays a monthly rent of 900 euros for the flat.",
 )
 MERGED = "The user pays a monthly rent of 900 euros for the flat they live in."
-
-
-@pytest.fixture
-async def encoders() -> AsyncIterator[OneEncoder]:
-    async with real_encoders() as found:
-        yield found
-
-
-@pytest.fixture
-async def kept(database: Database, encoders: OneEncoder) -> AsyncIterator[Kept]:
-    async with keeping(database, encoders) as running:
-        yield running
 
 
 async def add(kept: Kept, user: User, *texts: str, about: tuple[str, str] | None = None) -> None:
@@ -319,13 +306,12 @@ async def test_the_first_message_of_a_day_turns_it_and_a_lost_turn_of_it_is_caug
     kept: Kept, user: User
 ) -> None:
     await kept.core.ask(user.id, "Good morning.")
+    await kept.until(Step.SCORED)
     await kept.settled()
     job = "select last_run_use_day as day from memory_jobs where job = 'roll_over'"
     assert await kept.rows(user.id, job) == [{"day": 1}]
     # A process that ended before the day could be turned.
     await live(kept, user, 3)
-    async with kept.database.user(user.id) as tx:
-        await tx.execute("delete from outbox where kind = 'memory_keeper'")
     await kept.look_around(user.id)
     await kept.settled()
     assert await kept.rows(user.id, job) == [{"day": 4}]
@@ -336,6 +322,7 @@ async def test_a_turn_is_answered_though_the_turn_of_the_day_fails_and_that_is_r
 ) -> None:
     kept.crashes = [Step.SCORED] * 3
     assert isinstance(await kept.core.ask(user.id, "Good morning."), Completed)
+    await kept.until(Step.SCORED)
     await kept.settled()
     assert kept.crashes == []
     rows = await kept.rows(user.id, "select last_run_use_day from memory_jobs")

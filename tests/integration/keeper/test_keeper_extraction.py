@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
@@ -19,16 +18,10 @@ from mira.messages.memory import ExtractSegment, RollOverUseDay
 from mira.store.database import Database
 from mira.store.users import User
 from tests.support.keeper import answers, fact, keeping, memories_of
-from tests.support.memory import OneEncoder, real_encoders
+from tests.support.memory import OneEncoder
 from tests.support.story import FACTS, ROWS, STORY, TEXTS, tell_story
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def encoders() -> AsyncIterator[OneEncoder]:
-    async with real_encoders() as found:
-        yield found
 
 
 async def _chunks(kept: Any, user: User) -> list[dict[str, Any]]:
