@@ -23,6 +23,7 @@ from mira.store.database import Database
 from mira.store.migrate import migrate
 from mira.store.users import User, ensure_user
 from tests.services import TestServices, start_test_services
+from tests.support import models
 from tests.support.processes import (
     DoubleProcess,
     Person,
@@ -142,15 +143,11 @@ async def other(database: Database) -> User:
 
 # The models that run in the process.
 
-#: Where what is made of a model stays from run to run; it is held to its hash whenever it is used.
-MODELS = Path(__file__).resolve().parents[1] / ".cache" / "tests" / "models"
-
 
 @pytest.fixture(scope="session")
 def minilm() -> MiniLM:
     """The embedding model that ships with MIRA, loaded once."""
-    MODELS.mkdir(parents=True, exist_ok=True)
-    return MiniLM(MODELS)
+    return models.minilm()
 
 
 @pytest.fixture

@@ -26,6 +26,11 @@ from tests.conftest import EPOCH, Place
 pytestmark = pytest.mark.anyio
 
 
+def _next(folder: Path) -> Path:
+    """Where the migration after the last one would stand."""
+    return folder / f"{len(list(folder.glob('*.sql'))) + 1:04}_more.sql"
+
+
 class Kept:
     """The passwords of the roles, as one home keeps them."""
 
@@ -126,7 +131,7 @@ async def test_a_schema_is_not_changed_under_a_server_that_works_on_it(
     place: Place, tmp_path: Path
 ) -> None:
     folder = Path(copytree(SCHEMA, tmp_path / "schema"))
-    (folder / "0002_more.sql").write_text("create table more (id integer);")
+    _next(folder).write_text("create table more (id integer);")
     lock = await ServerLock.take(place.engine, SystemClock())
     assert await migrate(place.owner, None, EPOCH) == 0
     with pytest.raises(StartupRefused, match="working on this database"):
@@ -191,7 +196,7 @@ async def test_a_migration_by_an_owner_who_is_no_superuser_is_whole(
         try:
             await prove_isolation(opened)
             folder = Path(copytree(SCHEMA, tmp_path / "schema"))
-            (folder / "0002_more.sql").write_text("update segments set title = 'all of them';")
+            _next(folder).write_text("update segments set title = 'all of them';")
             with pytest.raises(StartupRefused) as refused:
                 await migrate(way, None, EPOCH, folder)
             assert "row-level security" in str(refused.value.__cause__)

@@ -26,6 +26,7 @@ from mira.ids import SystemIds
 from mira.store import keys
 from mira.store.database import Database
 from mira.store.users import ensure_user
+from tests.support.models import lend_to
 
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
@@ -149,6 +150,8 @@ class ServerProcess:
 
     def launch(self, **extra: str) -> ServerProcess:
         """Start without waiting."""
+        if self.home.exists():
+            lend_to(self.home)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.server_main"],
