@@ -21,8 +21,11 @@ create index turns_by_segment on turns (segment_id) where segment_id is not null
 
 -- Memories that everybody may find belong to this user, whom nobody is. They are read as this
 -- user, in a transaction of its own: the policies need no exception for them.
+-- (Row-level security binds the owner, too: it steps aside for this one row.)
+alter table users no force row level security;
 insert into users (id, name, created_at) values
   ('00000000-0000-0000-0000-0000000000ff', 'global', 'epoch');
+alter table users force row level security;
 
 create table memories (
   id               uuid primary key,
@@ -252,6 +255,18 @@ create table vectors_1024 (
 );
 alter table vectors_1024 alter column v set storage plain;
 
+-- The signs of memories' vectors, those of many documents in a row: what a search of a large store
+-- looks at first (see mira/store/signatures.py).
+create table signatures (
+  user_id  uuid not null references users,
+  source   smallint not null check (source in (1, 2)),
+  model    smallint not null references embedding_models,
+  block    integer not null,
+  bits     bytea not null,
+  primary key (user_id, source, model, block)
+) with (fillfactor = 70);
+alter table signatures alter column bits set storage plain;
+
 -- What each search looked for, what it found, and what was kept of it and why.
 create table retrieval_traces (
   id        uuid primary key,
@@ -330,7 +345,8 @@ begin
   foreach t in array array[
       'memories', 'memory_scores', 'memory_annotations', 'memory_events', 'memory_links',
       'entities', 'memory_entities', 'passages', 'corpora', 'postings', 'term_counts',
-      'embedding_spaces', 'vectors_384', 'vectors_768', 'vectors_1024', 'retrieval_traces',
+      'embedding_spaces', 'vectors_384', 'vectors_768', 'vectors_1024', 'signatures',
+      'retrieval_traces',
       'batches', 'extraction_chunks', 'memory_jobs', 'refused_merges'] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);

@@ -89,12 +89,6 @@ async def migrate(
         await connection.execute("select pg_advisory_lock($1)", _LOCK)
         await ensure_roles(connection, passwords)
         return await _apply(connection, folder, now)
-    except asyncpg.FeatureNotSupportedError as error:
-        raise StartupRefused(
-            "The database server lacks something that MIRA needs (the extension pgvector, 0.7 or "
-            "newer).",
-            "Install pgvector on the server (Debian: apt-get install postgresql-18-pgvector).",
-        ) from error
     except _REFUSALS as error:
         raise StartupRefused(
             f"The database cannot be brought up to date ({type(error).__name__}).",
@@ -137,10 +131,27 @@ async def _apply(
             "A MIRA server is working on this database, which would have to be changed first.",
             "Stop that server, then start this one.",
         )
+    await _ensure_vectors(connection)
     await _change(connection, missing, functions, now)
     # By word, since the server would notice the end of this session a little later.
     await connection.execute("select pg_advisory_unlock($1)", SERVER_LOCK)
     return len(missing) + len(functions)
+
+
+async def _ensure_vectors(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """See that the database has pgvector. Raises StartupRefused with what to do."""
+    try:
+        await connection.execute("create extension if not exists vector")
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise StartupRefused(
+            "The database lacks the extension pgvector, and its owner may not add it.",
+            "As a superuser, in that database, run once: create extension vector;",
+        ) from error
+    except (asyncpg.FeatureNotSupportedError, asyncpg.UndefinedFileError) as error:
+        raise StartupRefused(
+            "The database server does not have pgvector (0.7 or newer is needed).",
+            "Install it on that server (Debian: apt-get install postgresql-18-pgvector).",
+        ) from error
 
 
 async def _changed_functions(

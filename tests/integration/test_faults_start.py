@@ -188,6 +188,11 @@ async def test_a_migration_by_an_owner_who_is_no_superuser_is_whole(
             **place.owner, "database": database,
             "server_settings": {"role": owner},
         }  # fmt: skip
+        with pytest.raises(StartupRefused) as refused:
+            await migrate(way, None, EPOCH)
+        assert "create extension vector;" in refused.value.remedy
+        async with _connected({**place.owner, "database": database}) as admin:
+            await admin.execute("create extension vector")
         assert await migrate(way, None, EPOCH) > 1
         assert await migrate(way, None, EPOCH) == 0
         opened = await Database.open(
