@@ -56,7 +56,8 @@ async def fill(
         # One at a time: together they would want more shared memory than containers give.
         for table in (
             "memories", "memory_scores", "postings", "term_counts", "vectors_384", "entities",
-            "memory_entities", "memory_links", "corpora", "embedding_spaces", "conversations",
+            "memory_entities", "memory_links", "corpora", "signatures", "embedding_spaces",
+            "conversations",
         ):  # fmt: skip
             await connection.execute(f"vacuum analyze {table}")
     finally:
@@ -138,6 +139,16 @@ async def _index(connection: Connection, user: UUID, space: int, batch: Batch) -
     )  # fmt: skip
     await connection.copy_to_table(
         "vectors_384", source=BytesIO(_vectors(user, space, batch)), format="binary"
+    )
+    # Documents begin with 1; 32 of them lie in a row.
+    signs = np.zeros((-(-(count + 1) // 32) * 32, 48), np.uint8)
+    signs[1 : count + 1] = np.packbits(batch.vectors > 0, axis=1)
+    await connection.copy_records_to_table(
+        "signatures",
+        records=[
+            (user, 1, space, block, signs[block * 32 : block * 32 + 32].tobytes())
+            for block in range(len(signs) // 32)
+        ],
     )
 
 

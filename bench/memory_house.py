@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,11 @@ from mira.memory.pool import CpuPool
 from mira.services.home import Home
 from mira.services.postgres import ConnectArguments, EmbeddedPostgres
 from mira.store.database import Database
+from mira.store.memory_search import SHARED
 from mira.store.migrate import migrate
+
+#: Searches of the benchmark come one after the other.
+CONNECTIONS = 2
 
 
 class OneEncoder:
@@ -38,6 +42,15 @@ class House:
     encoders: OneEncoder
     memories: Memories
 
+    async def backends(self) -> list[int]:
+        """The processes of the database that work for this one, as many as there can be."""
+        async with AsyncExitStack() as held:
+            found = []
+            for _ in range(CONNECTIONS):
+                tx = await held.enter_async_context(self.database.user(SHARED))
+                found.append(await tx.value("select pg_backend_pid()"))
+        return found
+
 
 @asynccontextmanager
 async def house() -> AsyncIterator[House]:
@@ -55,7 +68,7 @@ async def house() -> AsyncIterator[House]:
         await migrate(dict(owner), None, clock.now())
         await embedder.warm()
         database = await Database.open(
-            dict(postgres.dsn("mira_app")), dict(postgres.dsn("mira_engine"))
+            dict(postgres.dsn("mira_app")), dict(postgres.dsn("mira_engine")), size=CONNECTIONS
         )
         encoders = OneEncoder(embedder)
         try:

@@ -16,11 +16,14 @@ from bench.report import quantile
 from mira.memory import lanes
 from mira.memory.model import NewMemory
 from mira.memory.query import RecallQuery
-from mira.store import spaces
+from mira.store import postings, spaces
+from mira.store.spaces import Source
 
 Row = dict[str, Any]
 #: What recall looks at.
 TOP = 20
+#: What a search of twenty takes of a lane.
+MOST = lanes.depth(TOP)
 
 
 def timings(name: str, took: Sequence[float]) -> Row:
@@ -55,14 +58,18 @@ async def searches(
             vector = await _timed(took["embedding"], house.embedder.query(question))
             async with house.database.user(user) as tx:
                 ours = await spaces.find(tx, user)
+                whole = await postings.corpus(tx, user, Source.MEMORIES)
                 assert ours is not None
                 query_vector = [vector.tolist()]
-                await _timed(
-                    took["dense"],
-                    lanes.dense(tx, user, ours.active, query_vector, (), None),
+                meaning = lanes.dense(
+                    tx, user, whole, ours.active, query_vector, (), None, most=MOST
                 )
-                await _timed(took["lexical"], lanes.lexical(tx, user, [question], (), None))
-                await _timed(took["entity"], lanes.entity(tx, user, (), [question], (), None))
+                await _timed(took["dense"], meaning)
+                await _timed(
+                    took["lexical"], lanes.lexical(tx, user, whole, [question], (), None, most=60)
+                )
+                names = lanes.entity(tx, user, whole, (), [question], (), None)
+                await _timed(took["entity"], names)
     return [timings(name, values) for name, values in took.items()]
 
 
@@ -80,7 +87,10 @@ async def recall(
             async with house.database.user(user) as tx:
                 ours = await spaces.find(tx, user)
                 assert ours is not None
-                lane = await lanes.dense(tx, user, ours.active, [query.tolist()], (), None)
+                whole = await postings.corpus(tx, user, Source.MEMORIES)
+                lane = await lanes.dense(
+                    tx, user, whole, ours.active, [query.tolist()], (), None, most=60
+                )
             found = sorted(lane, key=lambda doc: -lane[doc])[:TOP]
             shares.append(len(set(found) & set(exact.tolist())) / min(TOP, count))
     return {

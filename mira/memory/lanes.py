@@ -1,6 +1,7 @@
 """The lanes of a search over one user's memories: by meaning, by words, by whom it is about.
 
 Each lane gives its best documents with a score of its own; documents are numbers of the index.
+`whole` is the user's corpus of memories.
 """
 
 from __future__ import annotations
@@ -16,36 +17,42 @@ from mira.memory.entities import normalise
 from mira.memory.terms import STOP_WORDS, terms, words
 from mira.store import entities, memory_search, postings, vectors
 from mira.store.database import Tx
-from mira.store.postings import TermDocuments
+from mira.store.postings import Corpus, TermDocuments
 from mira.store.spaces import Source, Space
 
-#: How many documents a lane gives at most.
-DEPTH = 100
 #: How many postings are read for a search; terms beyond that only sort what others found.
-BUDGET = 10_000
+BUDGET = 8000
 #: How many of the documents found by rare terms are weighed with the common ones too.
 WEIGHED = 500
 #: How many entities count, how many memories of each, and how like a name must be.
 ENTITIES, OF_EACH, LIKENESS = 5, 15, 85.0
 #: Among how many of an entity's memories, the newest, the most important are looked for.
-NEWEST = 200
+NEWEST = 100
 #: The longest name, in words, that is looked for in a phrase.
 LONGEST_NAME = 4
+
+#: What a search takes of each lane: so many for each that is wanted, within these bounds.
+DEEPER, SHALLOWEST, DEEPEST = 3, 40, 200
 
 Lane = Mapping[int, float]
 """Scores by document."""
 
 
+def depth(limit: int) -> int:
+    """How many documents a lane is to give where `limit` are wanted in the end."""
+    return min(max(DEEPER * limit, SHALLOWEST), DEEPEST)
+
+
 async def dense(
-    tx: Tx, user_id: UUID, space: Space, queries: Sequence[Sequence[float]],
-    without: Collection[int], only: Collection[int] | None,
+    tx: Tx, user_id: UUID, whole: Corpus, space: Space, queries: Sequence[Sequence[float]],
+    without: Collection[int], only: Collection[int] | None, *, most: int,
 ) -> Lane:  # fmt: skip
     """By meaning: the cosine to the phrase that a memory is nearest to."""
     best: dict[int, float] = {}
     for query in queries:
         near = await vectors.nearest(
-            tx, user_id, Source.MEMORIES, space, query, limit=DEPTH, without=list(without),
-            only=None if only is None else list(only),
+            tx, user_id, Source.MEMORIES, space, query, documents=whole.documents, limit=most,
+            without=list(without), only=None if only is None else list(only),
         )  # fmt: skip
         for one in near:
             best[one.doc] = max(one.similarity, best.get(one.doc, -1.0))
@@ -53,8 +60,8 @@ async def dense(
 
 
 async def lexical(
-    tx: Tx, user_id: UUID, phrases: Sequence[str], without: Collection[int],
-    only: Collection[int] | None,
+    tx: Tx, user_id: UUID, whole: Corpus, phrases: Sequence[str], without: Collection[int],
+    only: Collection[int] | None, *, most: int,
 ) -> Lane:  # fmt: skip
     """By words: BM25 of the phrase that fits a memory best, as a share of what the best memory has
     for that phrase."""
@@ -62,7 +69,6 @@ async def lexical(
     wanted = list(dict.fromkeys(term for one in asked for term in one))
     if not wanted:
         return {}
-    whole = await postings.corpus(tx, user_id, Source.MEMORIES)
     lists, common = await postings.lists(tx, user_id, Source.MEMORIES, wanted, budget=BUDGET)
     weights = {one.term: float(idf(whole.documents, one.documents)) for one in lists}
     if common and lists:
@@ -89,19 +95,18 @@ async def lexical(
         )
         if len(scores) and scores.max() > 0:
             result = np.maximum(result, scores / scores.max() if len(asked) > 1 else scores)
-    order = np.argsort(-result, kind="stable")[:DEPTH]
+    order = np.argsort(-result, kind="stable")[:most]
     return {int(docs[at]): float(result[at]) for at in order if result[at] > 0}
 
 
 async def entity(
-    tx: Tx, user_id: UUID, names: Sequence[str], phrases: Sequence[str], without: Collection[int],
-    only: Collection[int] | None,
+    tx: Tx, user_id: UUID, whole: Corpus, names: Sequence[str], phrases: Sequence[str],
+    without: Collection[int], only: Collection[int] | None,
 ) -> Lane:  # fmt: skip
     """By whom or what they are about: the rarer a name, the more it says."""
     found = await _entities(tx, user_id, names, phrases)
     if not found:
         return {}
-    whole = await postings.corpus(tx, user_id, Source.MEMORIES)
     most = float(idf(whole.documents, 1)) or 1.0
     lane: dict[int, float] = {}
     about = await memory_search.about(tx, user_id, found, newest=NEWEST, each=OF_EACH)

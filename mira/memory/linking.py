@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -116,3 +117,43 @@ def successor(old: Memory, now: Memory) -> LinkedMemory:
         created_at=old.valid_to or old.updated_at,
     )  # fmt: skip
     return LinkedMemory(memory=now, link=link, direction="in", depth=1, weight=1.0)
+
+
+async def belonging(
+    tx: Tx, user_id: UUID, hits: Sequence[Memory], *, limit: int,
+    without: frozenset[UUID] = frozenset(), as_of: datetime | None = None,
+    depth: int = DEEPEST,
+) -> dict[UUID, list[LinkedMemory]]:  # fmt: skip
+    """For each of these memories at most `limit` others that belong to it and are not among them:
+    of a superseded one first what stands in its place (unless an earlier date counts), then those
+    linked most strongly. With `as_of`, only what was true then."""
+    found = await ways(tx, user_id, [one.id for one in hits], depth=depth)
+    closed = [one.id for one in hits if as_of is None and one.superseded_by is not None]
+    instead = await standing(tx, user_id, closed) if closed else {}
+    passed_over = {one.id for one in hits} | without
+    nearest = {
+        one: [way for way in ways if way.at not in passed_over][: 4 * limit]
+        for one, ways in found.items()
+    }
+    wanted = {way.at for ways in nearest.values() for way in ways} | set(instead.values())
+    rows = await memories.find(tx, user_id, list(wanted))
+    result: dict[UUID, list[LinkedMemory]] = {}
+    for one in hits:
+        brought: list[LinkedMemory] = []
+        first = instead.get(one.id)
+        if first is not None:
+            brought.append(successor(one, rows[first]))
+        for way in nearest[one.id]:
+            memory = rows.get(way.at)
+            if memory is None or memory.id == first or len(brought) >= limit:
+                continue
+            if memory.status == "active" and _true_at(memory, as_of):
+                brought.append(reached(way, memory))
+        result[one.id] = brought
+    return result
+
+
+def _true_at(memory: Memory, at: datetime | None) -> bool:
+    if at is None:
+        return True
+    return memory.valid_from <= at and (memory.valid_to is None or memory.valid_to > at)

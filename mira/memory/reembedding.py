@@ -148,7 +148,7 @@ async def _clear(steps: Steps, user_id: UUID, ours: Spaces) -> bool:
     """Remove vectors of spaces that were left."""
     async with steps.database.user(user_id) as tx:
         for space in await spaces.known(tx):
-            if space != ours.active and await spaces.discard(tx, user_id, space, limit=REMOVED):
+            if space != ours.active and await vectors.discard(tx, user_id, space, limit=REMOVED):
                 return True
     return False
 

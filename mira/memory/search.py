@@ -24,10 +24,10 @@ from mira.memory.model import LinkedMemory, Memory
 from mira.memory.query import RecallQuery
 from mira.memory.ranking import Blend, Ranked, Standing, rank
 from mira.memory.terms import clean
-from mira.store import memories, memory_search, spaces, traces
+from mira.store import memories, memory_search, postings, spaces, traces, vectors
 from mira.store.database import Database, Tx
 from mira.store.memory_search import SHARED, Candidate
-from mira.store.spaces import Spaces
+from mira.store.spaces import Source, Spaces
 from mira.store.traces import Trace
 
 #: How long a phrase may be, and how many there may be.
@@ -59,7 +59,7 @@ class MemoryRanking(msgspec.Struct, frozen=True, kw_only=True):
     """What a search found, best first."""
 
     hits: tuple[MemoryHit, ...]
-    #: How the dense lane went: exact, or why it was left out.
+    #: How the dense lane went: exact, by signs first (signs), or why it was left out.
     dense: str
     trace_id: UUID | None = None
 
@@ -99,8 +99,8 @@ class _Phrases:
         if encoder is not None and self.said:
             # Words alone find most things; better than nothing.
             with suppress(Unavailable):
-                vectors = await encoder.queries(self.said)
-                self._vectors[model] = [vector.tolist() for vector in vectors]
+                encoded = await encoder.queries(self.said)
+                self._vectors[model] = [vector.tolist() for vector in encoded]
 
 
 class MemorySearch:
@@ -125,19 +125,20 @@ class MemorySearch:
         others each. Raises ValidationFailed if nothing is asked."""
         phrases = _phrases(query)
         now = self._clock.now()
-        most = query.limit if limit is None else limit
-        vectors = _Phrases(self._encoders, phrases)
-        own = await self._of(user_id, query, vectors, now)
-        shared = None if user_id == SHARED else await self._of_all(query, vectors, now)
+        if limit is not None:
+            query = msgspec.structs.replace(query, limit=limit)
+        asked = _Phrases(self._encoders, phrases)
+        own = await self._of(user_id, query, asked, now)
+        shared = None if user_id == SHARED else await self._of_all(query, asked, now)
         everything = [own] if shared is None else [own, shared]
         keys, ranked, matrix = self._rank(everything, query)
-        best = ranked.order[:most]
+        best = ranked.order[: query.limit]
         trace = None
         if traced:
             trace = Trace(
                 id=self._ids.new(), turn_id=turn_id, purpose=purpose, at=now,
-                query=_asked(query, phrases, most, everything),
-                results=_results(everything, keys, ranked, matrix, most),
+                query=_asked(query, phrases, everything),
+                results=_results(everything, keys, ranked, matrix, query.limit),
             )  # fmt: skip
         hits = await self._hits(
             user_id, query, everything, keys, ranked, matrix, best, linked, trace
@@ -167,16 +168,19 @@ class MemorySearch:
         only = None
         if query.as_of is not None:
             only = set(await memory_search.true_at(tx, owner, query.as_of))
+        whole = await postings.corpus(tx, owner, Source.MEMORIES)
+        said, most = phrases.said, lanes.depth(query.limit)
         found: dict[str, lanes.Lane] = {}
         dense = "no vectors yet"
         if known is not None:
             encoded = phrases.of(known.active.model)
-            dense = "no encoder" if encoded is None else "exact"
+            dense = "no encoder" if encoded is None else vectors.method(whole.documents)
             if encoded is not None:
-                found["dense"] = await lanes.dense(tx, owner, known.active, encoded, without, only)
-        said = phrases.said
-        found["lexical"] = await lanes.lexical(tx, owner, said, without, only)
-        found["entity"] = await lanes.entity(tx, owner, query.entities, said, without, only)
+                found["dense"] = await lanes.dense(
+                    tx, owner, whole, known.active, encoded, without, only, most=most
+                )
+        found["lexical"] = await lanes.lexical(tx, owner, whole, said, without, only, most=most)
+        found["entity"] = await lanes.entity(tx, owner, whole, query.entities, said, without, only)
         docs = list(dict.fromkeys(doc for lane in found.values() for doc in lane))
         return _Found(
             owner=owner, lanes=found, dense=dense,
@@ -232,7 +236,7 @@ class MemorySearch:
                     await traces.write(tx, user_id, mine)
                 rows |= await memories.find(tx, one.owner, ids)
                 if linked and ids:
-                    along |= await belonging(
+                    along |= await linking.belonging(
                         tx, one.owner, [rows[i] for i in ids if i in rows], limit=linked,
                         without=query.exclude, as_of=query.as_of,
                     )  # fmt: skip
@@ -251,46 +255,6 @@ class MemorySearch:
                 )
             )  # fmt: skip
         return hits
-
-
-async def belonging(
-    tx: Tx, user_id: UUID, hits: Sequence[Memory], *, limit: int,
-    without: frozenset[UUID] = frozenset(), as_of: datetime | None = None,
-    depth: int = LINK_DEPTH,
-) -> dict[UUID, list[LinkedMemory]]:  # fmt: skip
-    """For each of these memories at most `limit` others that belong to it and are not among them:
-    of a superseded one first what stands in its place (unless an earlier date counts), then those
-    linked most strongly. With `as_of`, only what was true then."""
-    found = await linking.ways(tx, user_id, [one.id for one in hits], depth=depth)
-    closed = [one.id for one in hits if as_of is None and one.superseded_by is not None]
-    instead = await linking.standing(tx, user_id, closed) if closed else {}
-    passed_over = {one.id for one in hits} | without
-    nearest = {
-        one: [way for way in ways if way.at not in passed_over][: 4 * limit]
-        for one, ways in found.items()
-    }
-    wanted = {way.at for ways in nearest.values() for way in ways} | set(instead.values())
-    rows = await memories.find(tx, user_id, list(wanted))
-    result: dict[UUID, list[LinkedMemory]] = {}
-    for one in hits:
-        brought: list[LinkedMemory] = []
-        first = instead.get(one.id)
-        if first is not None:
-            brought.append(linking.successor(one, rows[first]))
-        for way in nearest[one.id]:
-            memory = rows.get(way.at)
-            if memory is None or memory.id == first or len(brought) >= limit:
-                continue
-            if memory.status == "active" and _true_at(memory, as_of):
-                brought.append(linking.reached(way, memory))
-        result[one.id] = brought
-    return result
-
-
-def _true_at(memory: Memory, at: datetime | None) -> bool:
-    if at is None:
-        return True
-    return memory.valid_from <= at and (memory.valid_to is None or memory.valid_to > at)
 
 
 def _phrases(query: RecallQuery) -> list[str]:
@@ -312,11 +276,11 @@ def _said(
 
 
 def _asked(
-    query: RecallQuery, phrases: Sequence[str], limit: int, everything: Sequence[_Found]
+    query: RecallQuery, phrases: Sequence[str], everything: Sequence[_Found]
 ) -> dict[str, Any]:
     return {
         "phrases": list(phrases), "entities": list(query.entities), "intent": query.intent,
-        "limit": limit, "as_of": query.as_of, "excluded": len(query.exclude),
+        "limit": query.limit, "as_of": query.as_of, "excluded": len(query.exclude),
         "dense": everything[0].dense, "shared": len(everything) > 1,
         "found": {name: sum(len(o.lanes.get(name, {})) for o in everything) for name in LANES},
     }  # fmt: skip

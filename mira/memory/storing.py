@@ -66,7 +66,13 @@ async def _alike(journal: Journal, one: Prepared) -> list[tuple[Memory, float]]:
     cosines: dict[int, float] = {}
     if spaces is not None and (vector := one.vectors.get(spaces.active.model)) is not None:
         near = await vectors.nearest(
-            tx, user_id, Source.MEMORIES, spaces.active, vector, limit=_NEAREST
+            tx,
+            user_id,
+            Source.MEMORIES,
+            spaces.active,
+            vector,
+            documents=(await postings.corpus(tx, user_id, Source.MEMORIES)).documents,
+            limit=_NEAREST,
         )
         cosines = {n.doc: n.similarity for n in near}
     docs = await memory_search.sharing_rare_terms(

@@ -129,16 +129,6 @@ async def switch(tx: Tx, user_id: UUID, now: datetime) -> None:
     )  # fmt: skip
 
 
-async def discard(tx: Tx, user_id: UUID, space: Space, *, limit: int) -> int:
-    """Remove at most `limit` of the user's vectors in a space; return how many went."""
-    return await tx.execute(
-        f"delete from {space.table} where ctid = any(array("  # noqa: S608
-        f"select ctid from {space.table} where user_id = $1 and source in (1, 2) and model = $2 "
-        "limit $3))",
-        user_id, space.id, limit,
-    )  # fmt: skip
-
-
 def literal(vector: Sequence[float]) -> str:
     """A vector as SQL reads it (`$1::text::halfvec`)."""
     return "[" + ",".join([f"{x:.6g}" for x in vector]) + "]"

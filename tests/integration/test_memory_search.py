@@ -11,8 +11,9 @@ from mira.memory.memories import Memories
 from mira.memory.model import NewMemory
 from mira.memory.query import RecallQuery
 from mira.memory.ranking import Blend
-from mira.store import traces
+from mira.store import signatures, spaces, traces, vectors
 from mira.store.memory_search import SHARED
+from mira.store.spaces import Source
 from mira.store.users import User
 from tests.integration.memory_fixtures import here
 from tests.support.memory import OneEncoder, Remembering, texts_of
@@ -273,6 +274,37 @@ async def test_without_an_encoder_words_still_find_and_the_ranking_says_so(
     ranking = await blind.search(user.id, RecallQuery(phrases=("green Volvo",)))
     assert ranking.dense == "no encoder"
     assert [hit.memory.text for hit in ranking.hits] == [FACTS[3]]
+
+
+async def test_a_large_store_is_searched_by_signs_first_and_finds_the_same(
+    here: Remembering, user: User, other: User
+) -> None:
+    for n, text in enumerate(FACTS * 5):
+        await here.add(user.id, f"{text}, as was said {n} days ago")
+    encoder = here.encoders.current
+    assert encoder is not None
+    async with here.database.user(user.id) as tx:
+        ours = await spaces.find(tx, user.id)
+        assert ours is not None
+        for phrase in ("which instrument does she play", "the green car", "peanuts"):
+            [asked] = (await encoder.queries([phrase])).tolist()
+            found = [
+                await vectors.nearest(
+                    tx, user.id, Source.MEMORIES, ours.active, asked, documents=documents, limit=10,
+                    without=(3, 7),
+                )
+                for documents in (40, 100_000)
+            ]  # fmt: skip
+            assert found[0] == found[1]
+            pool = await signatures.nearest(
+                tx, user.id, Source.MEMORIES, ours.active, asked, limit=20
+            )
+            assert len(pool) == 20
+            assert found[0][0].doc in pool
+    async with here.database.user(other.id) as tx:
+        assert await signatures.nearest(
+            tx, other.id, Source.MEMORIES, ours.active, asked, limit=20
+        ) == []  # fmt: skip
 
 
 async def test_reciprocal_ranks_can_be_chosen_instead(here: Remembering, user: User) -> None:

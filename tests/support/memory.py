@@ -116,6 +116,7 @@ class Remembering:
             counts = await tx.fetch("select term, documents from term_counts where source = 1")
             corpus = await tx.row("select documents, length from corpora where source = 1")
             vectors = await tx.fetch("select doc, unit from vectors_384 where source = 1")
+            signs = await tx.fetch("select block, bits from signatures where source = 1")
         assert {(p["term"], p["doc"], p["tf"], p["length"]) for p in postings} == {
             (term, doc, tf, terms.total())
             for doc, terms in wanted.items()
@@ -129,9 +130,15 @@ class Remembering:
         total = (len(wanted), sum(terms.total() for terms in wanted.values()))
         assert (tuple(corpus) if corpus else (0, 0)) == total
         if self.encoders.current is not None:
-            assert sorted((v["doc"], v["unit"]) for v in vectors) == [
-                (d, 0) for d in sorted(wanted)
+            found = sorted((v["doc"], v["unit"]) for v in vectors)
+            assert found == [(doc, 0) for doc in sorted(wanted)]
+            signed = [
+                row["block"] * 32 + at
+                for row in signs
+                for at in range(32)
+                if any(row["bits"][at * 48 : at * 48 + 48])
             ]
+            assert sorted(signed) == sorted(wanted)
 
 
 def texts_of(memories: Sequence[Any]) -> list[str]:
