@@ -53,9 +53,11 @@ class House:
 
 
 @asynccontextmanager
-async def house() -> AsyncIterator[House]:
-    """Start everything in a temporary home, as the server would, and end it afterwards."""
-    base = Path(tempfile.mkdtemp(prefix="mira-bench-", dir="/tmp"))
+async def house(kept: Path | None = None) -> AsyncIterator[House]:
+    """Start everything in a temporary home, as the server would, and end it afterwards; in `kept`,
+    if it is given, which stays."""
+    base = kept or Path(tempfile.mkdtemp(prefix="mira-bench-", dir="/tmp"))
+    base.mkdir(parents=True, exist_ok=True)
     clock, ids = SystemClock(), SystemIds()
     home = Home(base)
     postgres = EmbeddedPostgres(home, clock=clock)
@@ -83,4 +85,5 @@ async def house() -> AsyncIterator[House]:
         await pool.aclose()
         await postgres.stop()
         home.close()
-        shutil.rmtree(base, ignore_errors=True)
+        if kept is None:
+            shutil.rmtree(base, ignore_errors=True)

@@ -67,6 +67,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--source", choices=("messages", "memories"), default="messages")
     parser.add_argument(
+        "--home", type=Path, metavar="DIR",
+        help="keep the store there: what is in it already is not stored again",
+    )  # fmt: skip
+    parser.add_argument(
         "--weights", type=Path, metavar="FILE", help="rank with these in place of those that ship"
     )
     parser.add_argument(
@@ -83,7 +87,7 @@ async def _measured(
 ) -> list[Ranked]:
     weights = None if options.weights is None else read_weights(options.weights.read_bytes())
     rows: list[Ranked] = []
-    async with house() as ready:
+    async with house(options.home) as ready:
         with _progress(console) as progress:
             messages = sum(len(s) for one in conversations for s in one.sessions)
             storing = progress.add_task("Taking in", total=messages)
