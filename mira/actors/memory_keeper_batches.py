@@ -18,6 +18,7 @@ from uuid import UUID
 
 from mira.actors.memory_keeper_extraction import Scene, SegmentExtraction
 from mira.actors.memory_keeper_parts import KeeperParts, Step, batch_lane, keeper_of
+from mira.actors.memory_keeper_questions import blameless
 from mira.actors.runtime.actor import Context
 from mira.errors import NotFound, ProviderError, ProviderOutage, ProviderRejected
 from mira.llm.batch import Batch, Batches, BatchItem, ItemOutcome, ItemResult
@@ -94,7 +95,8 @@ class ExtractionBatches:
                     await batches.submitting(tx, user_id, record.id, None)
             raise
         except ProviderError as refusal:
-            await self._end(ctx, record, "gone", refusal.detail, now=True)
+            blame = not blameless(refusal)
+            await self._end(ctx, record, "gone", refusal.detail, now=True, attempt=blame)
             return
         parts.reached(Step.CREATED)
         await self._handed_over(ctx, record, batch.id)
@@ -230,14 +232,15 @@ class ExtractionBatches:
         reason: str | None,
         *,
         now: bool = False,
+        attempt: bool = True,
     ) -> None:
         """Nothing more will come of it: what it left undone waits again; with `now`, for a direct
-        call."""
+        call. `attempt`: it was one."""
         parts, user_id = self._parts, self._user_id
         async with parts.database.user(user_id) as tx:
             for chunk in await extraction.of_batch(tx, user_id, record.id):
                 await extraction.failed(
-                    tx, user_id, chunk.id, Spent(), reason or "No result.", attempt=True
+                    tx, user_id, chunk.id, Spent(), reason or "No result.", attempt=attempt
                 )
             await batches.close(tx, user_id, record.id, state, parts.clock.now(), reason)
             for segment_id in await extraction.left_by(tx, user_id, record.id):

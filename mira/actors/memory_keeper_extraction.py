@@ -22,7 +22,7 @@ from mira.actors.memory_keeper_parts import (
     keeper_of,
     zone_of,
 )
-from mira.actors.memory_keeper_questions import Answered, Question
+from mira.actors.memory_keeper_questions import Answered, Question, blameless
 from mira.actors.runtime.actor import Context
 from mira.errors import ContextOverflow, MiraError, NotFound, ProviderError, ValidationFailed
 from mira.llm.base import Finished
@@ -180,7 +180,7 @@ class SegmentExtraction:
                     break
         if failure is None:
             return
-        if failure.outage or max(record.attempts for record in left) + 1 < STUCK:
+        if blameless(failure) or max(record.attempts for record in left) + 1 < STUCK:
             raise failure
         # Whatever it is, asking on and on only costs: once more with the next use-day.
         log.warning("extraction_stuck", code=failure.code, segment=str(scene.segment_id))
@@ -206,7 +206,7 @@ class SegmentExtraction:
                 await model_calls.book(tx, user_id, answered.calls, parts.clock.now())
                 await extraction.failed(
                     tx, user_id, record.id, answered.spent, error.detail,
-                    attempt=not error.outage,
+                    attempt=not blameless(error),
                 )  # fmt: skip
             log.warning("extraction_failed", code=error.code, chunk=str(record.id))
             return

@@ -74,10 +74,19 @@ class Answered(Generic[T]):
         return self.value
 
 
+#: Refusals that concern the account or the model, and end when somebody sees to them.
+_NOT_THE_QUESTION = frozenset({401, 402, 403, 404, 429})
+
+
+def blameless(error: ProviderError) -> bool:
+    """Whether an error says nothing against the question: asked again later it may be answered."""
+    return error.outage or error.http_status in _NOT_THE_QUESTION
+
+
 def gives_up(ctx: Context, error: ProviderError) -> bool:
     """Whether a question whose answer is an error for the third time is to be left for the next
     use-day: a model that cannot answer it should not be paid for trying."""
-    return not error.outage and ctx.durable is not None and ctx.durable.attempts >= 2
+    return not blameless(error) and ctx.durable is not None and ctx.durable.attempts >= 2
 
 
 class Questions:

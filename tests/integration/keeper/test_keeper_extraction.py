@@ -10,11 +10,11 @@ import anyio
 import pytest
 
 from bench.provider_script import Behaviour, Failure
-from mira.actors.memory_keeper_parts import Step
+from mira.actors.memory_keeper_parts import Step, keeper_of
 from mira.memory.model import NewMemory
 from mira.memory.pool import CpuPool
 from mira.memory.recogniser import DEFAULT_MODEL, Recogniser
-from mira.messages.memory import ExtractSegment, RollOverUseDay
+from mira.messages.memory import CatchUp, ExtractSegment, RollOverUseDay
 from mira.store.database import Database
 from mira.store.users import User
 from tests.support.keeper import answers, fact, keeping, memories_of
@@ -328,6 +328,41 @@ async def test_a_segment_that_can_never_be_read_costs_little_and_stays_queued_wi
         await kept.tell(user.id, RollOverUseDay(ordinal=2), "days")
         await kept.settled()
         assert await kept.texts(user.id) == TEXTS
+
+
+async def test_asked_for_from_all_sides_at_once_a_segment_is_learned_once(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders) as kept:
+        kept.script(answers(extraction=FACTS))
+        segment = await tell_story(database, user.id, *STORY)
+
+        async def ask(n: int) -> None:
+            message = ExtractSegment(segment_id=segment, now=n % 2 == 0)
+            await kept.tell(user.id, message, "extraction", str(segment))
+            await kept.core.system.tell(keeper_of(user.id), CatchUp(new_day=True))
+
+        async with anyio.create_task_group() as group:
+            for n in range(6):
+                group.start_soon(ask, n)
+        await kept.settled()
+        rows = await kept.rows(user.id, ROWS)
+        assert [row["text"] for row in rows] == TEXTS
+        assert [row["mention_count"] for row in rows] == [0, 0, 0]
+        assert len(kept.asked("extraction")) == 1
+
+
+async def test_a_key_that_is_refused_costs_no_attempt_and_counts_from_when_it_is_right(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders) as kept:
+        refused = Behaviour(error=Failure(status=401, type="authentication_error"))
+        kept.script(answers(extraction=(*[refused] * 6, FACTS)))
+        segment = await tell_story(database, user.id, *STORY)
+        await kept.extract(user.id, segment)
+        assert await kept.texts(user.id) == TEXTS
+        [chunk] = await _chunks(kept, user)
+        assert chunk["attempts"] == 0
 
 
 async def test_what_nobody_can_be_asked_about_waits_for_a_model_that_can(
