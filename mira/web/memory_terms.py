@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from mira.memory.scoring import Explanation
 from mira.web.memory_models import ScoreTerm
 
 
-def terms(found: Explanation) -> tuple[ScoreTerm, ...]:
-    """The terms in the order in which they are reckoned; the last is the importance itself."""
+def terms(found: Explanation, now: datetime) -> tuple[ScoreTerm, ...]:
+    """The terms in the order in which they are reckoned; the last is the importance itself.
+
+    `now` is when `found` was reckoned: dates are told in days from there, negative ones past.
+    """
     given, age, idle = found.given, float(found.age), float(found.idle)
     days = {"age": age, "idle": idle}
     return (
@@ -28,13 +33,19 @@ def terms(found: Explanation) -> tuple[ScoreTerm, ...]:
         _term("recency", found.recency, "1 ÷ (1 + 0.015 × idle)", idle=idle),
         _term("date", found.temporal,
               "1 without a date; 2 on the day before it, 1.5 in the week, 1.2 in the fortnight; "
-              "after it 0.8 falling to 0.4 in 45 days"),
-        _term("expiry", found.trail_off, "1 until it expires, then falling to 0 in 5 days"),
+              "after it 0.8 falling to 0.4 in 45 days",
+              **_days(given.happens_at, now)),
+        _term("expiry", found.trail_off, "1 until it expires, then falling to 0 in 5 days",
+              **_days(given.expires_at, now)),
         _term("weight", found.x, "sum × recency × date × expiry"),
         _term("importance", found.score,
               "(s(weight − 2) − s(−2)) ÷ (1 − s(−2)), with s(x) = 1 ÷ (1 + e^−x); never below 0",
               weight=found.x),
     )  # fmt: skip
+
+
+def _days(at: datetime | None, now: datetime) -> dict[str, float]:
+    return {} if at is None else {"days": round((at - now).total_seconds() / 86_400, 2)}
 
 
 def _term(name: str, value: float, formula: str, **numbers: float) -> ScoreTerm:

@@ -170,6 +170,16 @@ def test_the_importance_is_reckoned_from_its_terms(client: httpx2.Client) -> Non
     assert explained["score"] == pytest.approx(stored, abs=1e-3)
 
 
+def test_a_date_counts_in_days_from_now(client: httpx2.Client) -> None:
+    party = remember(client, "The party of the quartet", happens_at="2000-01-01T00:00:00Z")
+    explained = client.get(f"/v1/memories/{party['id']}/explain").json()
+    terms = {term["name"]: term for term in explained["terms"]}
+    assert terms["date"]["value"] == pytest.approx(0.4)
+    assert terms["date"]["numbers"]["days"] < -9000
+    assert terms["expiry"]["numbers"] == {}
+    assert terms["weight"]["value"] == pytest.approx(terms["sum"]["value"] * 0.4)
+
+
 def test_the_graph_has_links_and_the_names_that_memories_share(client: httpx2.Client) -> None:
     bees = remember(client, BEES, "Ada")
     cello = remember(client, CELLO, "Bob", "Ada")

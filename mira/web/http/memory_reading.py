@@ -63,7 +63,7 @@ async def explain_memory(call: Call[None, None]) -> MemoryExplanation:
         short_id=memory.short_id,
         score=found.score,
         use_days=found.given.use_days,
-        terms=terms(found),
+        terms=terms(found, call.services.clock.now()),
     )
 
 

@@ -10,7 +10,7 @@ import { addressOf } from "./marks.js";
 const SVG = "http://www.w3.org/2000/svg";
 /** More than this is no picture any more. */
 export const MOST = 60;
-const LONGEST = 30; // letters of a name in the picture
+const LETTERS = 30; // of a name in the picture, where it is wide
 
 function s(name, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, name);
@@ -57,7 +57,8 @@ export class Picture {
       edges.map((edge) => [edge.from_id, edge.to_id]),
       { width, height, margin: 30 },
     );
-    const labels = new Map(nodes.map((node) => [node.id, s("text", {}, cut(node.label))]));
+    const most = Math.min(LETTERS, Math.floor(width / 20));
+    const labels = new Map(nodes.map((node) => [node.id, s("text", {}, cut(node.label, most))]));
     const words = `A picture of ${nodes.length} things with ${edges.length} links; the list beside it says the same.`;
     this.element.append(
       s(
@@ -112,7 +113,7 @@ export class Picture {
         id: node.id,
         ...places.get(node.id),
         r: node.size,
-        w: labels.get(node.id).getComputedTextLength(),
+        w: labels.get(node.id).getComputedTextLength() + 4,
       }));
     const placed = placeLabels(boxes, boxes, size);
     for (const { id, x, y, r, w } of boxes) {
@@ -185,7 +186,7 @@ function arrow() {
   return s("defs", {}, s("marker", { ...marker, markerWidth: 6, markerHeight: 6 }, head));
 }
 
-function cut(words) {
+function cut(words, most) {
   const letters = Array.from(words);
-  return letters.length <= LONGEST ? words : `${letters.slice(0, LONGEST - 1).join("").trimEnd()}…`;
+  return letters.length <= most ? words : `${letters.slice(0, most - 1).join("").trimEnd()}…`;
 }
