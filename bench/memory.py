@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench.memory_data import Writer
+from bench.memory_data import DOINGS, Writer
 from bench.memory_fill import fill
 from bench.memory_house import House, house
 from bench.memory_measure import Row, recall, rescoring, searches, sizes, writes
@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--users", type=int, default=1, help="whose they are (1)")
     parser.add_argument("--searches", type=int, default=200, help="in all, at least (200)")
     parser.add_argument("--writes", type=int, default=100, help="new memories (100)")
+    parser.add_argument("--quick", action="store_true", help="a trial run, with few sentences")
     parser.add_argument(
         "--real-time",
         action="store_true",
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 async def _measured(options: argparse.Namespace, console: Console) -> list[Row]:
     async with house() as ready:
-        writer = await _writer(ready)
+        writer = await _writer(ready, 1 if options.quick else len(DOINGS))
         begun = perf_counter()
         with _progress(console) as progress:
             task = progress.add_task("Filling", total=options.rows)
@@ -96,7 +97,7 @@ async def _asked(
     ]
 
 
-async def _writer(ready: House) -> Writer:
+async def _writer(ready: House, doings: int = len(DOINGS)) -> Writer:
     """Its sentences are encoded by the real model, before anything is measured."""
     made: list[Vectors] = []
 
@@ -107,9 +108,9 @@ async def _writer(ready: House) -> Writer:
         return made[0]
 
     sentences: list[str] = []
-    Writer(encode)
+    Writer(encode, doings=doings)
     made.append(await ready.embedder.texts(sentences))
-    return Writer(encode)
+    return Writer(encode, doings=doings)
 
 
 def _progress(console: Console) -> Progress:

@@ -62,13 +62,16 @@ class Batch:
 class Writer:
     """Writes memories; the same ones for the same seed."""
 
-    def __init__(self, encode: Callable[[Sequence[str]], Floats], seed: int = 7) -> None:
+    def __init__(
+        self, encode: Callable[[Sequence[str]], Floats], *, doings: int = len(DOINGS), seed: int = 7
+    ) -> None:
+        """`encode` is called once, with some eighty sentences for each of `doings`."""
         self._seed = seed
         random = np.random.default_rng(seed)
         self._sentences = [
             (person, place, f"{PEOPLE[person]} {doing} {PLACES[place]}.")
             for person in range(len(PEOPLE))
-            for doing in DOINGS
+            for doing in DOINGS[:doings]
             for place in random.choice(len(PLACES), 4, replace=False)
         ]
         self._base = encode([sentence for _, _, sentence in self._sentences])
@@ -94,13 +97,16 @@ class Writer:
         share = random.uniform(0, DRAWN, (count, 1))
         vectors = (1 - share) * self._base[chosen] + share * self._base[towards]
         vectors = _unit(vectors) + NOISE * _unit(random.standard_normal(vectors.shape))
+        lengths = random.integers(*WORDS, count)
+        words = self._draw(random, int(lengths.sum()))
         texts, counted = [], []
-        for one in chosen:
-            words = self._draw(random, int(random.integers(*WORDS)))
+        ends = np.cumsum(lengths).tolist()
+        for at, one in enumerate(chosen.tolist()):
+            said = words[ends[at] - int(lengths[at]) : ends[at]]
             found = Counter(self._sentence_terms[one])
-            for word in words:
+            for word in said:
                 found.update(self._terms.get(word, ()))
-            texts.append(f"{self._sentences[one][2]} {' '.join(words)}")
+            texts.append(f"{self._sentences[one][2]} {' '.join(said)}")
             counted.append(found)
         return Batch(texts, counted, _unit(vectors).astype(np.float32), people, places)
 
@@ -116,13 +122,15 @@ class Writer:
         return asked
 
     def _draw(self, random: np.random.Generator, count: int) -> list[str]:
-        ranks = np.searchsorted(self._shares, random.random(count))
+        """Running text of invented words and function words."""
+        ranks = np.minimum(np.searchsorted(self._shares, random.random(count)), VOCABULARY - 1)
         functional = random.random(count) < FUNCTION_WORDS
+        which = random.integers(0, len(self._functional), count)
         return [
-            self._functional[random.integers(len(self._functional))]
-            if functional[at]
-            else self._words[min(int(ranks[at]), VOCABULARY - 1)]
-            for at in range(count)
+            self._functional[word] if says_nothing else self._words[rank]
+            for word, says_nothing, rank in zip(
+                which.tolist(), functional.tolist(), ranks.tolist(), strict=True
+            )
         ]
 
 

@@ -6,37 +6,33 @@ together with the user's. What is archived is never found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import msgspec
-import numpy as np
 
 from mira.clock import Clock
 from mira.errors import Unavailable, ValidationFailed
 from mira.ids import Ids
-from mira.memory import lanes, linking
+from mira.memory import candidates, lanes, linking
+from mira.memory.candidates import Found, Ranked
 from mira.memory.encoding import Encoders, ready
 from mira.memory.model import LinkedMemory, Memory
 from mira.memory.query import RecallQuery
-from mira.memory.ranking import Blend, Ranked, Standing, rank
+from mira.memory.ranking import Blend
 from mira.memory.terms import clean
 from mira.store import memories, memory_search, postings, spaces, traces, vectors
 from mira.store.database import Database, Tx
-from mira.store.memory_search import SHARED, Candidate
+from mira.store.memory_search import SHARED
 from mira.store.spaces import Source, Spaces
 from mira.store.traces import Trace
 
 #: How long a phrase may be, and how many there may be.
 LONGEST_PHRASE, MOST_PHRASES = 2000, 8
-#: How many linked memories each hit brings, and from how many links away at most.
-LINKED, LINK_DEPTH = 2, 3
-#: How many candidates a trace holds.
-TRACED = 60
-LANES = ("dense", "lexical", "entity")
+#: How many linked memories each hit brings.
+LINKED = 2
 
 
 class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,16 +58,6 @@ class MemoryRanking(msgspec.Struct, frozen=True, kw_only=True):
     #: How the dense lane went: exact, by signs first (signs), or why it was left out.
     dense: str
     trace_id: UUID | None = None
-
-
-class _Found(msgspec.Struct, kw_only=True):
-    """What one user's memories gave."""
-
-    owner: UUID
-    lanes: dict[str, lanes.Lane]
-    candidates: dict[int, Candidate]
-    use_day: int
-    dense: str
 
 
 class _Phrases:
@@ -131,25 +117,20 @@ class MemorySearch:
         own = await self._of(user_id, query, asked, now)
         shared = None if user_id == SHARED else await self._of_all(query, asked, now)
         everything = [own] if shared is None else [own, shared]
-        keys, ranked, matrix = self._rank(everything, query)
-        best = ranked.order[: query.limit]
+        order = candidates.ranked(everything, query, self._blend)
         trace = None
         if traced:
             trace = Trace(
                 id=self._ids.new(), turn_id=turn_id, purpose=purpose, at=now,
-                query=_asked(query, phrases, everything),
-                results=_results(everything, keys, ranked, matrix, query.limit),
+                query=candidates.asked(query, phrases, everything),
+                results=candidates.results(order, query.limit),
             )  # fmt: skip
-        hits = await self._hits(
-            user_id, query, everything, keys, ranked, matrix, best, linked, trace
-        )
+        hits = await self._hits(user_id, query, order[: query.limit], linked, trace)
         return MemoryRanking(
             hits=tuple(hits), dense=own.dense, trace_id=None if trace is None else trace.id
         )
 
-    async def _of(
-        self, owner: UUID, query: RecallQuery, phrases: _Phrases, now: datetime
-    ) -> _Found:
+    async def _of(self, owner: UUID, query: RecallQuery, phrases: _Phrases, now: datetime) -> Found:
         """What one user's memories give. The phrases are encoded before the transaction, by the
         current model; by another only if the user's vectors are still of that one."""
         await phrases.encode(None)
@@ -163,7 +144,7 @@ class MemorySearch:
     async def _lanes(
         self, tx: Tx, owner: UUID, query: RecallQuery, phrases: _Phrases, known: Spaces | None,
         now: datetime,
-    ) -> _Found:  # fmt: skip
+    ) -> Found:  # fmt: skip
         without = set(await memory_search.docs_of(tx, owner, list(query.exclude)))
         only = None
         if query.as_of is not None:
@@ -182,79 +163,47 @@ class MemorySearch:
         found["lexical"] = await lanes.lexical(tx, owner, whole, said, without, only, most=most)
         found["entity"] = await lanes.entity(tx, owner, whole, query.entities, said, without, only)
         docs = list(dict.fromkeys(doc for lane in found.values() for doc in lane))
-        return _Found(
+        return Found(
             owner=owner, lanes=found, dense=dense,
             candidates=await memory_search.candidates(tx, owner, docs, now),
             use_day=await memories.use_days(tx, owner),
         )  # fmt: skip
 
-    async def _of_all(self, query: RecallQuery, phrases: _Phrases, now: datetime) -> _Found | None:
+    async def _of_all(self, query: RecallQuery, phrases: _Phrases, now: datetime) -> Found | None:
         async with self._database.user(SHARED) as tx:
             there = await memory_search.any_active(tx, SHARED)
         return await self._of(SHARED, query, phrases, now) if there else None
 
-    def _rank(
-        self, everything: Sequence[_Found], query: RecallQuery
-    ) -> tuple[list[tuple[int, int]], Ranked, dict[str, np.ndarray[Any, np.dtype[np.float64]]]]:
-        """All candidates as (whose, document), their ranking, and what the lanes said of each."""
-        keys = [(at, doc) for at, one in enumerate(everything) for doc in one.candidates]
-        matrix = {
-            name: np.array(
-                [everything[at].lanes.get(name, {}).get(doc, np.nan) for at, doc in keys], float
-            )
-            for name in LANES
-        }
-        rows = [everything[at].candidates[doc] for at, doc in keys]
-        ages = [
-            everything[at].use_day - row.use_day_created
-            for (at, _), row in zip(keys, rows, strict=True)
-        ]
-        past = query.as_of is not None
-        standing = Standing(
-            importance=np.array([row.score for row in rows], float),
-            age=np.array(ages, float),
-            superseded=np.array([row.superseded and not past for row in rows], float),
-        )
-        return keys, rank(matrix, standing, query.intent, self._blend), matrix
-
     async def _hits(
-        self, user_id: UUID, query: RecallQuery, everything: Sequence[_Found],
-        keys: Sequence[tuple[int, int]], ranked: Ranked,
-        matrix: Mapping[str, np.ndarray[Any, np.dtype[np.float64]]], best: Sequence[int],
-        linked: int, trace: Trace | None,
+        self, user_id: UUID, query: RecallQuery, best: Sequence[Ranked], linked: int,
+        trace: Trace | None,
     ) -> list[MemoryHit]:  # fmt: skip
         """The best, read with what belongs to them; the trace is written on the way."""
         rows: dict[UUID, Memory] = {}
         along: dict[UUID, list[LinkedMemory]] = {}
-        for at, one in enumerate(everything):
-            ids = [one.candidates[keys[n][1]].id for n in best if keys[n][0] == at]
-            mine = trace if one.owner == user_id else None
-            if not ids and mine is None:
+        for owner in dict.fromkeys([user_id, *(one.owner for one in best)]):
+            ids = [one.candidate.id for one in best if one.owner == owner]
+            written = trace if owner == user_id else None
+            if not ids and written is None:
                 continue
-            async with self._database.user(one.owner) as tx:
-                if mine is not None:
-                    await traces.write(tx, user_id, mine)
-                rows |= await memories.find(tx, one.owner, ids)
+            async with self._database.user(owner) as tx:
+                if written is not None:
+                    await traces.write(tx, user_id, written)
+                rows |= await memories.find(tx, owner, ids)
                 if linked and ids:
                     along |= await linking.belonging(
-                        tx, one.owner, [rows[i] for i in ids if i in rows], limit=linked,
+                        tx, owner, [rows[one] for one in ids if one in rows], limit=linked,
                         without=query.exclude, as_of=query.as_of,
                     )  # fmt: skip
-        hits = []
-        for n in best:
-            at, doc = keys[n]
-            candidate = everything[at].candidates[doc]
-            if candidate.id not in rows:
-                continue
-            hits.append(
-                MemoryHit(
-                    memory=rows[candidate.id], score=float(ranked.score[n]),
-                    relevance=float(ranked.relevance[n]), importance=candidate.score,
-                    lanes=_said(matrix, n), shared=everything[at].owner != user_id,
-                    linked=tuple(along.get(candidate.id, ())),
-                )
-            )  # fmt: skip
-        return hits
+        return [
+            MemoryHit(
+                memory=rows[one.candidate.id], score=one.score, relevance=one.relevance,
+                importance=one.candidate.score, lanes=one.lanes, shared=one.owner != user_id,
+                linked=tuple(along.get(one.candidate.id, ())),
+            )
+            for one in best
+            if one.candidate.id in rows
+        ]  # fmt: skip
 
 
 def _phrases(query: RecallQuery) -> list[str]:
@@ -263,45 +212,3 @@ def _phrases(query: RecallQuery) -> list[str]:
     if not kept and not any(name.strip() for name in query.entities):
         raise ValidationFailed("Nothing is looked for.", (("q", "empty"),))
     return kept
-
-
-def _said(
-    matrix: Mapping[str, np.ndarray[Any, np.dtype[np.float64]]], at: int
-) -> dict[str, tuple[int, float]]:
-    return {
-        name: (int((lane > lane[at]).sum()) + 1, float(lane[at]))
-        for name, lane in matrix.items()
-        if np.isfinite(lane[at])
-    }
-
-
-def _asked(
-    query: RecallQuery, phrases: Sequence[str], everything: Sequence[_Found]
-) -> dict[str, Any]:
-    return {
-        "phrases": list(phrases), "entities": list(query.entities), "intent": query.intent,
-        "limit": query.limit, "as_of": query.as_of, "excluded": len(query.exclude),
-        "dense": everything[0].dense, "shared": len(everything) > 1,
-        "found": {name: sum(len(o.lanes.get(name, {})) for o in everything) for name in LANES},
-    }  # fmt: skip
-
-
-def _results(
-    everything: Sequence[_Found], keys: Sequence[tuple[int, int]], ranked: Ranked,
-    matrix: Mapping[str, np.ndarray[Any, np.dtype[np.float64]]], kept: int,
-) -> list[dict[str, Any]]:  # fmt: skip
-    rows = []
-    for place, n in enumerate(ranked.order[:TRACED]):
-        at, doc = keys[n]
-        candidate = everything[at].candidates[doc]
-        rows.append(
-            {
-                "id": candidate.id, "score": round(float(ranked.score[n]), 4),
-                "relevance": round(float(ranked.relevance[n]), 4),
-                "importance": round(candidate.score, 4), "superseded": candidate.superseded,
-                "shared": everything[at].owner == SHARED,
-                "lanes": {k: [r, round(s, 4)] for k, (r, s) in _said(matrix, n).items()},
-                "kept": place < kept, "why": "" if place < kept else "ranked too low",
-            }
-        )  # fmt: skip
-    return rows
