@@ -58,14 +58,14 @@ def says_more(new: str, old: str) -> bool:
     """Whether `new` holds a number, a name or a negation against `old`."""
     if _numbers(new) - _numbers(old) or _negations(new) % 2 != _negations(old) % 2:
         return True
-    known, told = set(words(old)), set(words(new))
-    inside = {fold(w) for w, first in _capitals(new) if not first}
-    if inside - known - STOP_WORDS:
+    told, known = list(_words(new)), list(_words(old))
+    said, there = {word for word, _, _ in told}, {word for word, _, _ in known}
+    if {word for word, capital, first in told if capital and not first} - there - STOP_WORDS:
         return True
     # A capital at the beginning may be a name; it counts where another stands in its place.
     return bool(
-        {fold(w) for w, _ in _capitals(new)} - known - STOP_WORDS
-        and {fold(w) for w, _ in _capitals(old)} - told - STOP_WORDS
+        {word for word, capital, _ in told if capital} - there - STOP_WORDS
+        and {word for word, capital, _ in known if capital} - said - STOP_WORDS
     )
 
 
@@ -77,10 +77,9 @@ def _negations(text: str) -> int:
     return sum(w in _NEGATIONS or w.endswith("n't") for w in words(text))
 
 
-def _capitals(text: str) -> Iterator[tuple[str, bool]]:
-    """The words with a capital, and whether they begin a sentence."""
+def _words(text: str) -> Iterator[tuple[str, bool, bool]]:
+    """Each word, folded, whether it has a capital, and whether it begins a sentence."""
     for sentence in _SENTENCE.split(text.strip()):
         for at, match in enumerate(_WORD.finditer(sentence)):
             word = match.group().replace("’", "'").removesuffix("'s")
-            if word[0].isupper():
-                yield word, at == 0
+            yield fold(word), word[0].isupper(), at == 0

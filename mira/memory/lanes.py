@@ -61,7 +61,7 @@ async def dense(
 
 async def lexical(
     tx: Tx, user_id: UUID, whole: Corpus, phrases: Sequence[str], without: Collection[int],
-    only: Collection[int] | None, *, most: int,
+    only: Collection[int] | None, *, most: int, budget: int = BUDGET,
 ) -> Lane:  # fmt: skip
     """By words: BM25 of the phrase that fits a memory best, as a share of what the best memory has
     for that phrase."""
@@ -69,7 +69,7 @@ async def lexical(
     wanted = list(dict.fromkeys(term for one in asked for term in one))
     if not wanted:
         return {}
-    lists, common = await postings.lists(tx, user_id, Source.MEMORIES, wanted, budget=BUDGET)
+    lists, common = await postings.lists(tx, user_id, Source.MEMORIES, wanted, budget=budget)
     weights = {one.term: float(idf(whole.documents, one.documents)) for one in lists}
     if common and lists:
         first = gather([_posting_list(one) for one in lists])
