@@ -71,7 +71,9 @@ def hits(answer: SearchAnswer) -> None:
 def _hit(hit: SearchHit) -> tuple[str, str, str, str]:
     lanes = ", ".join(f"{name} {score:.2f}" for name, score in sorted(hit.lanes.items()))
     if hit.memory is not None:
-        return f"{hit.score:.3f}", lanes, hit.memory.short_id, hit.memory.text
+        how = state(hit.memory)
+        mark = "" if how == "active" else f" ({how})"
+        return f"{hit.score:.3f}", lanes, hit.memory.short_id, f"{hit.memory.text}{mark}"
     assert hit.message is not None
     said = hit.message
     return f"{hit.score:.3f}", lanes, f"{said.role} {local_time(said.said_at)}", said.text

@@ -110,6 +110,14 @@ def test_memories_are_linked_and_merged(cli: Cli) -> None:
     assert cli.json("show", one)["memory"]["status"] == "active"
 
 
+def test_what_was_superseded_is_marked_in_a_search(cli: Cli) -> None:
+    old, new = cli.add("Grace lives in Vienna"), cli.add("Grace moved house to Graz last spring")
+    cli("link", new, "supersedes", old)
+    found = {line.split()[-1] for line in cli("search", "Grace in Vienna").out.splitlines()}
+    assert "(superseded)" in found
+    assert "superseded" in cli("show", old).out
+
+
 def test_the_importance_is_explained_term_by_term(cli: Cli) -> None:
     name = cli.add("Ada keeps bees")
     cli("add", f"Ada keeps bees {cli.word}")
