@@ -79,10 +79,17 @@ async def test_memories_that_say_nearly_the_same_become_one_that_a_second_answer
     kept: Kept, user: User
 ) -> None:
     await add(kept, user, *RENTS, "The user plays the violin on Sundays.")
+    violin, rent = await refs(kept, user, "The user plays the violin on Sundays.", RENTS[0])
+    await kept.parts.memories.link(user.id, violin, rent, "other", reason="noise", actor="user")
     await live(kept, user, 7)
     await merging(kept, user)
     await do(kept, user, Consolidate())
     assert await kept.texts(user.id) == ["The user plays the violin on Sundays.", MERGED]
+    links = await kept.rows(
+        user.id,
+        "select m.text, l.reason from memory_links l join memories m on m.id = l.to_id",
+    )
+    assert links == [{"text": MERGED, "reason": "noise"}]
     old = await kept.rows(
         user.id, "select superseded_by is not null as gone from memories where status = 'archived'"
     )
