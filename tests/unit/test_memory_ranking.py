@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mira.memory.query import Intent
 from mira.memory.ranking import Blend, Standing, debut, rank
 
 NAN = float("nan")
+INTENTS: tuple[Intent, ...] = ("recall", "explore", "exact", "general")
 
 
 def standing(count: int, **given: list[float]) -> Standing:
@@ -58,3 +60,17 @@ def test_the_debut_is_whole_for_seven_use_days_and_gone_after_ten() -> None:
 
 def test_no_candidates_are_no_order() -> None:
     assert order({"dense": [], "lexical": []}, standing(0)) == []
+
+
+def test_each_intent_weighs_the_lanes_its_own_way() -> None:
+    lanes = {
+        "dense": np.array([1.0, 0.0, 0.5, 0.5]),
+        "lexical": np.array([0.0, 1.0, 0.55, 0.5]),
+        "entity": np.array([NAN, NAN, NAN, 1.0]),
+    }
+    first = {intent: rank(lanes, standing(4), intent, Blend()).order for intent in INTENTS}
+    # By words alone the second; by meaning and names the last, in which all agree.
+    assert first["exact"][0] == 1
+    assert first["explore"][0] == 3
+    assert first["recall"].index(1) < first["recall"].index(0)
+    assert first["explore"].index(0) < first["explore"].index(1)
