@@ -19,7 +19,7 @@ Vector = Sequence[float]
 
 #: So many documents of one user are compared one by one; of more, those whose signs differ least.
 EXACT = 20_000
-#: How many those are. With 1,500, 0.99 of the 20 nearest of 100,000 were among them; with 2,000 all.
+#: How many those are. With 1,500, 0.99 of the 20 nearest of 100,000 were found (bench/README.md).
 POOL = 2000
 
 
