@@ -9,7 +9,7 @@ import pytest
 
 from bench.embed import main, targets
 from mira.memory.embedding.minilm import MiniLM
-from tests.conftest import MODELS
+from tests.support.models import MODELS
 
 
 def test_it_measures_busy_beside_idle_and_writes_both_down(

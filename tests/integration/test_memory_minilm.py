@@ -27,7 +27,7 @@ from mira.memory.embedding.minilm_files import (
 )
 from mira.memory.embedding.sentence_transformer import SentenceTransformerModel
 from mira.memory.pool import CpuPool
-from tests.conftest import MODELS
+from tests.support.models import MODELS
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 TEXTS = {

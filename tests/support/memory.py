@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from mira.clock import ManualClock, SystemClock
 from mira.ids import SystemIds
 from mira.memory.embedding import Embedder
-from mira.memory.embedding.minilm import MiniLM
 from mira.memory.encoding import Encoder
 from mira.memory.memories import Memories
 from mira.memory.model import EntityName, NewMemory, Stored
@@ -22,17 +19,9 @@ from mira.memory.query import RecallQuery
 from mira.memory.search import MemoryHit
 from mira.memory.terms import term_frequencies
 from mira.store.database import Database
+from tests.support.models import minilm
 
-#: The graph of the model is built once and kept between runs.
-MODELS = Path(__file__).resolve().parents[2] / ".cache" / "models"
 START = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
-
-
-@lru_cache(maxsize=1)
-def minilm() -> MiniLM:
-    """The embedding model, loaded once for all tests."""
-    MODELS.mkdir(parents=True, exist_ok=True)
-    return MiniLM(MODELS)
 
 
 class OneEncoder:
