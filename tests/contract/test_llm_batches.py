@@ -56,7 +56,7 @@ async def read(
     came = [] if came is None else came
     async with batches.results(batch_id) as results:
         async for result in results:
-            came.append(result)  # noqa: PERF401
+            came.append(result)
     return came
 
 

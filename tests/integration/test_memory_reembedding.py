@@ -20,7 +20,8 @@ from mira.store import spaces
 from mira.store.database import Database
 from mira.store.users import User
 from tests.integration.memory_fixtures import here
-from tests.support.memory import START, OneEncoder, Remembering, minilm
+from tests.support.memory import START, OneEncoder, Remembering
+from tests.support.models import minilm
 
 __all__ = ["here"]
 pytestmark = pytest.mark.anyio
