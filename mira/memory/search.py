@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
+import anyio
 import msgspec
 
 from mira.clock import Clock
-from mira.errors import Unavailable, ValidationFailed
+from mira.errors import MiraError, Unavailable, ValidationFailed
 from mira.ids import Ids
 from mira.memory import candidates, lanes, linking
 from mira.memory.candidates import Found, Ranked
@@ -26,6 +28,7 @@ from mira.memory.terms import clean
 from mira.store import memories, memory_search, postings, spaces, traces, vectors
 from mira.store.database import Database, Tx
 from mira.store.memory_search import SHARED
+from mira.store.postings import Corpus
 from mira.store.spaces import Source, Spaces
 from mira.store.traces import Trace
 
@@ -89,6 +92,16 @@ class _Phrases:
                 self._vectors[model] = [vector.tolist() for vector in encoded]
 
 
+class _Begun(NamedTuple):
+    """What a search has read before it has vectors."""
+
+    known: Spaces | None
+    whole: Corpus
+    without: set[int]
+    only: set[int] | None
+    lanes: dict[str, lanes.Lane]
+
+
 class MemorySearch:
     """Searches memories of any user. Safe to use from many tasks at once."""
 
@@ -131,26 +144,43 @@ class MemorySearch:
         )
 
     async def _of(self, owner: UUID, query: RecallQuery, phrases: _Phrases, now: datetime) -> Found:
-        """What one user's memories give. The phrases are encoded before the transaction, by the
-        current model; by another only if the user's vectors are still of that one."""
-        await phrases.encode(None)
-        while True:
-            async with self._database.user(owner) as tx:
-                known = await spaces.find(tx, owner)
-                if known is None or phrases.tried(known.active.model):
-                    return await self._lanes(tx, owner, query, phrases, known, now)
-            await phrases.encode(known.active.model)
+        """What one user's memories give. While the phrases are encoded (by the current model; by
+        another only if the user's vectors are still of that one), the lanes that need no vector are
+        read; no transaction waits for a model."""
+        failed: MiraError | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(phrases.encode, None)
+            try:
+                async with self._database.user(owner) as tx:
+                    begun = await self._begin(tx, owner, query, phrases)
+            except MiraError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+        if begun.known is not None and not phrases.tried(begun.known.active.model):
+            await phrases.encode(begun.known.active.model)
+        async with self._database.user(owner) as tx:
+            return await self._end(tx, owner, query, phrases, begun, now)
 
-    async def _lanes(
-        self, tx: Tx, owner: UUID, query: RecallQuery, phrases: _Phrases, known: Spaces | None,
-        now: datetime,
-    ) -> Found:  # fmt: skip
+    async def _begin(self, tx: Tx, owner: UUID, query: RecallQuery, phrases: _Phrases) -> _Begun:
+        known = await spaces.find(tx, owner)
         without = set(await memory_search.docs_of(tx, owner, list(query.exclude)))
         only = None
         if query.as_of is not None:
             only = set(await memory_search.true_at(tx, owner, query.as_of))
         whole = await postings.corpus(tx, owner, Source.MEMORIES)
         said, most = phrases.said, lanes.depth(query.limit)
+        found: dict[str, lanes.Lane] = {}
+        found["lexical"] = await lanes.lexical(tx, owner, whole, said, without, only, most=most)
+        found["entity"] = await lanes.entity(tx, owner, whole, query.entities, said, without, only)
+        return _Begun(known, whole, without, only, found)
+
+    async def _end(
+        self, tx: Tx, owner: UUID, query: RecallQuery, phrases: _Phrases, begun: _Begun,
+        now: datetime,
+    ) -> Found:  # fmt: skip
+        known, whole, without, only, said = begun
+        most = lanes.depth(query.limit)
         found: dict[str, lanes.Lane] = {}
         dense = "no vectors yet"
         if known is not None:
@@ -160,8 +190,7 @@ class MemorySearch:
                 found["dense"] = await lanes.dense(
                     tx, owner, whole, known.active, encoded, without, only, most=most
                 )
-        found["lexical"] = await lanes.lexical(tx, owner, whole, said, without, only, most=most)
-        found["entity"] = await lanes.entity(tx, owner, whole, query.entities, said, without, only)
+        found |= said
         docs = list(dict.fromkeys(doc for lane in found.values() for doc in lane))
         return Found(
             owner=owner, lanes=found, dense=dense,

@@ -42,11 +42,13 @@ _SELECT = (
 
 
 async def write(tx: Tx, user_id: UUID, trace: Trace) -> None:
-    """Keep a trace."""
+    """Keep a trace. Its transaction then need not be on disk when it returns: a crash of the
+    machine may cost the traces of its last moment, and no search waits for the disk."""
     await tx.execute(
         "insert into retrieval_traces "
         "(id, user_id, turn_id, purpose, at, query, results, surfaced, used) "
-        "values ($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8, $9)",
+        "select $1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8, $9 "
+        "from (select set_config('synchronous_commit', 'off', true)) as quick",
         trace.id, user_id, trace.turn_id, trace.purpose, trace.at,
         None if trace.query is None else msgspec.json.encode(trace.query).decode(),
         msgspec.json.encode(trace.results).decode(), list(trace.surfaced), list(trace.used),
