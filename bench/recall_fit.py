@@ -37,7 +37,7 @@ from mira.memory.query import RecallQuery
 #: How strongly weights are held to 0, for features of standard deviation 1.
 RIDGE = 0.03
 #: Features that go by who speaks: reported with and without.
-BY_SPEAKER = frozenset({"speaker", "own", "assistant"})
+BY_SPEAKER = frozenset({"speaker", "own"})
 LIMIT = 50
 
 

@@ -40,7 +40,7 @@ async def store(
     user = await ensure_user(house.database, ids.new(), _name(conversation), "UTC", clock.now())
     async with house.database.user(user.id) as tx:
         if not await tx.value("select exists (select from turns where user_id = $1)", user.id):
-            await _write_all(tx, ids, user.id, conversation)
+            await write_all(tx, ids, user.id, conversation)
     index = HistoryIndex(house.database, house.encoders, clock)
     done = 0
     while await index.step(user.id):
@@ -60,7 +60,8 @@ def _name(conversation: Conversation) -> str:
     return f"recall-{digest[:24]}"
 
 
-async def _write_all(tx: Tx, ids: SystemIds, user_id: UUID, conversation: Conversation) -> None:
+async def write_all(tx: Tx, ids: SystemIds, user_id: UUID, conversation: Conversation) -> None:
+    """Write a conversation as the house leaves one behind, not taken into the search yet."""
     await tx.execute(
         "update users set display_name = coalesce($2, 'User'), "
         "assistant_name = coalesce($3, assistant_name) where id = $1",

@@ -255,8 +255,8 @@ create table vectors_1024 (
 );
 alter table vectors_1024 alter column v set storage plain;
 
--- The signs of memories' vectors, those of many documents in a row: what a search of a large store
--- looks at first (see mira/store/signatures.py).
+-- The signs of vectors, those of many documents in a row: what a search of a large store looks at
+-- first (see mira/store/signatures.py).
 create table signatures (
   user_id  uuid not null references users,
   source   smallint not null check (source in (1, 2)),

@@ -28,28 +28,19 @@ LANES = ("words", "words_around", "meaning", "meaning_around")
 
 FEATURES: Mapping[str, str] = {
     "words": "its words are those asked for (BM25, as a share of the best)",
-    "words_around": "so are its words and its neighbours'",
-    "meaning": "it means what is asked for (cosine of its best part, as a share of the best)",
-    "meaning_around": "so do it and its neighbours together",
-    "words_first": "it is among the first by words",
+    "meaning": "it means what is asked for (cosine of its best part, from the worst to the best)",
     "words_around_first": "it is among the first by words with its neighbours",
     "meaning_first": "it is among the first by meaning",
     "meaning_around_first": "it is among the first by meaning with its neighbours",
     "before": "what was said just before is likely",
-    "after": "what was said just after is likely",
     "before_that": "what was said two messages before is likely",
-    "after_that": "what was said two messages after is likely",
     "beside": "one of its neighbours is likely",
     "segment": "its part of the conversation holds likely passages (its best three)",
-    "like_likely": "it means what is asked for and what the likeliest five say",
-    "like_likely_around": "so do it and its neighbours together",
-    "near_likely": "it is near to what the likeliest ten say",
+    "like_likely": "it and its neighbours mean what is asked for and what the likeliest five say",
     "covered": "it has the terms asked for, weighed by rarity",
     "covered_around": "it and its neighbours have them",
-    "rarest": "it has the rarest of them",
     "speaker": "who is named in the question said it",
-    "own": "the user said it, and asks about himself",
-    "assistant": "the assistant said it, and is asked what it said",
+    "own": "the user said it, and the question is about who asks",
     "long": "it is one of the longer candidates",
     "asks": "it asks something itself",
     "answers": "what was said just before asks something",
@@ -61,12 +52,7 @@ FEATURES: Mapping[str, str] = {
 }
 
 #: Features that need vectors.
-BY_MEANING = frozenset(
-    {
-        "meaning", "meaning_around", "meaning_first", "meaning_around_first", "like_likely",
-        "like_likely_around", "near_likely",
-    }
-)  # fmt: skip
+BY_MEANING = frozenset({"meaning", "meaning_first", "meaning_around_first", "like_likely"})
 
 #: Softens the first ranks: the first has 1, the eleventh about a half.
 _FIRST = 10
@@ -126,9 +112,13 @@ def featured(
     at = candidates[order]
     raw = {name: lane[order] for name, lane in raw.items()}
     likely = min_max(fused[order])
-    features = {name: min_max(lane) for name, lane in raw.items()}
-    for name, lane in raw.items():
-        features[f"{name}_first"] = (_FIRST + 1) / (_FIRST + ranks(lane))
+    features = {
+        f"{name}_first": (_FIRST + 1) / (_FIRST + ranks(lane)) for name, lane in raw.items()
+    }
+    words = np.nan_to_num(raw["words"])
+    features["words"] = words / max(float(words.max(initial=0)), 1e-9)
+    if "meaning" in raw:
+        features["meaning"] = min_max(raw["meaning"])
     features |= _around(likely, at, facts, before, after)
     if vector is not None:
         features |= _like_likely(likely, at, facts, vector)
@@ -176,7 +166,8 @@ def _lanes(
     length = facts.length.astype(np.float64)
     length_around = _joined(length, before, after)
     words = score(facts.tf, length, facts.average, weights)
-    words_around = score(around, length_around, _mean_around(facts, length_around), weights)
+    # The mean of three messages' length: what one and its neighbours have.
+    words_around = score(around, length_around, 3 * facts.average, weights)
     lanes = {
         "words": np.where(words > 0, words, np.nan),
         "words_around": np.where(words_around > 0, words_around, np.nan),
@@ -190,26 +181,18 @@ def _lanes(
     return lanes
 
 
-def _mean_around(facts: Facts, length_around: Floats) -> float:
-    """The mean length of a message with its neighbours: three messages, as far as there are."""
-    return 3 * facts.average if len(length_around) else 1.0
-
-
 def _around(likely: Floats, at: Ints, facts: Facts, before: Ints, after: Ints) -> dict[str, Floats]:
     everywhere = np.zeros(len(facts.docs))
     everywhere[at] = likely
     one, two = before[at], np.where(before[at] >= 0, before[np.maximum(before[at], 0)], -1)
-    next_one, next_two = after[at], np.where(after[at] >= 0, after[np.maximum(after[at], 0)], -1)
-    said_before, said_after = _there(everywhere, one), _there(everywhere, next_one)
+    said_before, said_after = _there(everywhere, one), _there(everywhere, after[at])
     segments, of = np.unique(facts.segment[at], return_inverse=True)
     best = np.array(
         [np.sort(likely[of == number])[::-1][:3].sum() / 3 for number in range(len(segments))]
     )
     return {
         "before": said_before,
-        "after": said_after,
         "before_that": _there(everywhere, two),
-        "after_that": _there(everywhere, next_two),
         "beside": np.maximum(said_before, said_after),
         "segment": min_max(best[of]) if len(best) else np.zeros(0),
     }
@@ -228,15 +211,8 @@ def _like_likely(likely: Floats, at: Ints, facts: Facts, vector: Matrix) -> dict
     first = nearest[np.unique(part_at[nearest], return_index=True)[1]]
     whole = np.zeros((len(at), parts.shape[1]), np.float32)
     whole[part_at[first]] = parts[first]
-    five, ten = _direction(whole[:5]), _direction(whole[:10])
-    moved = _direction(np.stack([vector, vector, five]))
-    best = np.full(len(at), -1.0)
-    np.maximum.at(best, part_at, parts @ moved)
-    return {
-        "like_likely": min_max(best),
-        "like_likely_around": min_max((facts.windows[at] @ moved).astype(np.float64)),
-        "near_likely": min_max((whole @ ten).astype(np.float64)),
-    }
+    moved = _direction(np.stack([vector, vector, _direction(whole[:5])]))
+    return {"like_likely": min_max((facts.windows[at] @ moved).astype(np.float64))}
 
 
 def _direction(vectors: Matrix) -> Matrix:
@@ -255,7 +231,6 @@ def _coverage(asked: Asked, at: Ints, facts: Facts, before: Ints, after: Ints) -
     return {
         "covered": weights @ has / weights.sum(),
         "covered_around": weights @ near / weights.sum(),
-        "rarest": (weights[:, None] * has).max(axis=0) / weights.max(),
     }
 
 
@@ -269,7 +244,6 @@ def _circumstances(
     result = {
         "speaker": speaker,
         "own": (by_user & asked.own).astype(np.float64),
-        "assistant": (~by_user & asked.of_assistant).astype(np.float64),
         "long": _percentile(facts.length[at]),
         "asks": facts.asks[at].astype(np.float64),
         "answers": _there(facts.asks, before[at]),

@@ -56,8 +56,11 @@ async def read_pool(
     lists, common = await postings.lists(tx, user_id, Source.PASSAGES, wanted, budget=BUDGET)
     docs = await _by_words(tx, user_id, corpus, asked, lists, common)
     if space is not None and vectors is not None:
+        dense = passage_search.method(corpus.documents)
         for vector in vectors:
-            near = await passage_search.nearest(tx, user_id, space, vector.tolist(), limit=DEPTH)
+            near = await passage_search.nearest(
+                tx, user_id, space, vector.tolist(), documents=corpus.documents, limit=DEPTH
+            )
             docs.update(near.parts, near.windows)
     docs -= set(await passage_search.docs_of(tx, user_id, list(query.exclude)))
     around = docs | {doc - 1 for doc in docs} | {doc + 1 for doc in docs}

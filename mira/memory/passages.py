@@ -18,7 +18,6 @@ from mira.memory import passage_ranking
 from mira.memory.asked import Asked, read
 from mira.memory.bm25 import Floats
 from mira.memory.encoding import Encoders
-from mira.memory.fusion import ranks
 from mira.memory.passage_features import Featured, Matrix, featured
 from mira.memory.passage_pool import Pool, read_pool
 from mira.memory.passage_ranking import LANE_WEIGHTS, RERANKED, Weights
@@ -60,7 +59,7 @@ class PassageRanking(msgspec.Struct, frozen=True, kw_only=True):
     """What a search found, best first."""
 
     hits: tuple[PassageHit, ...]
-    #: How the lanes by meaning went: exact, or why they were left out.
+    #: How the lanes by meaning went: exact, by signs first, or why they were left out.
     dense: str
     #: How many candidates were looked at.
     candidates: int
@@ -138,7 +137,7 @@ class PassageSearch:
         hits = []
         for n in order:
             phrase_at = int(of[n])
-            at = int(np.flatnonzero(found[phrase_at].at == n)[0])
+            at = int(np.argmax(found[phrase_at].at == n))
             hits.append(
                 _hit(pool.rows[n], found[phrase_at], scores[phrase_at], at, float(best[n]),
                      phrase_at, weights)
@@ -158,7 +157,7 @@ def _hit(
     weights: Mapping[str, float] | None,
 ) -> PassageHit:  # fmt: skip
     lanes = {
-        name: (int(ranks(lane)[at]), float(lane[at]))
+        name: (int((lane > lane[at]).sum()) + 1, float(lane[at]))
         for name, lane in found.lanes.items()
         if np.isfinite(lane[at])
     }

@@ -14,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mira.messages.content import Role
+from mira.store import signatures
 from mira.store.database import Tx
 from mira.store.spaces import Source, Space, literal
 
 Ints = NDArray[np.int64]
 
+#: So many documents of one user are compared one by one (each has two vectors or more).
+EXACT = 2000
+#: Beyond, how many signatures are worth an exact look.
+SIGNED = 2000
 #: A vector in Postgres' binary form: dimension, a spare word, then its numbers.
 _HEADER = 4
 
@@ -56,25 +61,41 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def nearest(
-    tx: Tx, user_id: UUID, space: Space, vector: Sequence[float], *, limit: int
+    tx: Tx, user_id: UUID, space: Space, vector: Sequence[float], *, documents: int, limit: int
 ) -> Near:
-    """The `limit` nearest documents of each kind, by an exact scan of this user's vectors."""
+    """The `limit` nearest documents of each kind, of the `documents` that the user has.
+
+    Exact as long as there are few enough; beyond, exact among those that are near by their signs.
+    """
+    wanted = ""
+    values: list[object] = [user_id, Source.PASSAGES, space.id, literal(vector), limit]
+    if method(documents) == "signs":
+        values.append(
+            await signatures.nearest(tx, user_id, Source.PASSAGES, space, vector, limit=SIGNED)
+        )
+        wanted = "and doc = any($6) "
     rows = await tx.fetch(
+        # The text of the vector is in a sub-query, so that it is read once and not for every row.
         "with scan as materialized (select doc, unit, "  # noqa: S608
-        f"  v <=> $4::text::halfvec({space.dimension}) as far from {space.table} "
-        "  where user_id = $1 and source = $2 and model = $3) "
+        f"  v <=> (select $4::text::halfvec({space.dimension})) as far from {space.table} "
+        f"  where user_id = $1 and source = $2 and model = $3 {wanted}) "
         "(select doc, true as around from scan where unit = 0 order by far, doc desc limit $5) "
         "union all "
         # A message of many parts must not take all places.
         "(select doc, false from (select doc, min(far) as far from ("
         "    select doc, far from scan where unit > 0 order by far limit $5 * 4) parts "
         "  group by doc) docs order by far, doc desc limit $5)",
-        user_id, Source.PASSAGES, space.id, literal(vector), limit,
-    )  # fmt: skip
+        *values,
+    )
     return Near(
         parts=[row["doc"] for row in rows if not row["around"]],
         windows=[row["doc"] for row in rows if row["around"]],
     )
+
+
+def method(documents: int) -> str:
+    """How the nearest of so many documents are found: exact, or by their signs first."""
+    return "exact" if documents <= EXACT else "signs"
 
 
 async def rows(tx: Tx, user_id: UUID, docs: Sequence[int], timezone: str) -> list[Row]:

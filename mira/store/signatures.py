@@ -4,6 +4,9 @@ To compare a vector with a hundred thousand others, Postgres would have to read 
 signs are a sixteenth of that, come as one value, and are compared here in a few milliseconds: what
 differs in the fewest bits is worth an exact look. A document without a signature has zeros, which
 are near to nothing.
+
+Each unit of a document (see `vectors`) has a signature. They are numbered unit by unit, so that
+units which few documents have take little room.
 """
 
 from __future__ import annotations
@@ -20,11 +23,20 @@ from mira.store.spaces import Source, Space
 _ROW = 1536
 
 
+#: Documents that a unit has numbers for.
+_DOCUMENTS = 1 << 25
+
+
+def number(doc: int, unit: int = 0) -> int:
+    """The number of a document's unit among the signatures."""
+    return unit * _DOCUMENTS + doc
+
+
 async def put(
     tx: Tx, user_id: UUID, source: Source, space: Space,
     rows: Sequence[tuple[int, Sequence[float] | None]],
 ) -> None:  # fmt: skip
-    """Write the signatures of documents; None clears one. Writers take turns (the caller holds
+    """Write signatures by their numbers; None clears one. Writers take turns (the caller holds
     that user's lock)."""
     size, many = _size(space), _many(space)
     wanted = sorted({doc // many for doc, _ in rows})
@@ -49,7 +61,7 @@ async def put(
 
 
 async def clear(tx: Tx, user_id: UUID, source: Source, docs: Sequence[int]) -> None:
-    """Clear the signatures of documents in every space that has them."""
+    """Clear signatures, by their numbers, in every space that has them."""
     rows = await tx.fetch(
         "select distinct m.id, m.name, m.dimension from signatures s "
         "join embedding_models m on m.id = s.model where s.user_id = $1 and s.source = $2",
@@ -68,8 +80,8 @@ async def discard(tx: Tx, user_id: UUID, space: Space) -> None:
 async def nearest(
     tx: Tx, user_id: UUID, source: Source, space: Space, vector: Sequence[float], *, limit: int
 ) -> list[int]:
-    """The `limit` documents that differ from `vector` in the fewest signs, by their numbers. Some
-    of them may not exist any more."""
+    """The documents of the `limit` signatures that differ least from `vector`, rising, each once.
+    Some of them may not exist any more."""
     # Rows as they lie: to put them in order, or together, would cost more than to read them.
     rows = await tx.fetch(
         "select block, bits from signatures where user_id = $1 and source = $2 and model = $3",
@@ -88,7 +100,7 @@ async def nearest(
         differing += np.bitwise_count(words[:, at] ^ asked[at])
     if len(docs) > limit:
         docs = docs[np.argpartition(differing, limit)[:limit]]
-    nearest: list[int] = np.sort(docs).tolist()
+    nearest: list[int] = np.unique(docs % _DOCUMENTS).tolist()
     return nearest
 
 

@@ -45,23 +45,27 @@ async def put(
         [doc for doc, _, _ in rows], [unit for _, unit, _ in rows],
         [literal(v) for _, _, v in rows],
     )  # fmt: skip
-    if source is Source.MEMORIES:
-        signed = [(doc, v) for doc, unit, v in rows if unit == 0]
-        await signatures.put(tx, user_id, source, space, signed)
+    signed = [(signatures.number(doc, unit), v) for doc, unit, v in rows]
+    await signatures.put(tx, user_id, source, space, signed)
 
 
 async def remove(tx: Tx, user_id: UUID, source: Source, docs: Sequence[int]) -> None:
     """Remove the vectors of documents, in every space."""
     if not docs:
         return
-    if source is Source.MEMORIES:
-        await signatures.clear(tx, user_id, source, docs)
+    gone: set[tuple[int, int]] = set()
     for dimension in DIMENSIONS:
-        await tx.execute(
+        rows = await tx.fetch(
             f"delete from vectors_{dimension} where user_id = $1 and source = $2 "  # noqa: S608
-            "and model in (select id from embedding_models where dimension = $4) and doc = any($3)",
+            "and model in (select id from embedding_models where dimension = $4) and doc = any($3) "
+            "returning doc, unit",
             user_id, source, list(docs), dimension,
         )  # fmt: skip
+        gone.update((row["doc"], row["unit"]) for row in rows)
+    if gone:
+        await signatures.clear(
+            tx, user_id, source, [signatures.number(doc, unit) for doc, unit in sorted(gone)]
+        )
 
 
 def method(documents: int) -> str:
