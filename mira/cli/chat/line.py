@@ -165,7 +165,12 @@ class Line:
                 # A proxy in the environment has no business between two programs of one machine.
                 proxy=None,
             ) as socket:
-                return await self._listen(socket)
+                try:
+                    return await self._listen(socket)
+                finally:
+                    # Shielded: whoever leaves still closes the connection, within its time-out.
+                    with anyio.CancelScope(shield=True):
+                        await socket.close()
         except InvalidStatus as error:
             raise Unavailable(
                 f"The server at {server.url} refused the connection "
