@@ -132,7 +132,8 @@ async def test_a_search_for_nothing_is_refused(words_only: Chat, phrases: tuple[
 
 
 @pytest.mark.parametrize(
-    "phrase", ["the of and", "x", "?!", "猫", "\ud800 x", "'; drop table passages; --", "a " * 50_000]
+    "phrase",
+    ["the of and", "x", "?!", "猫", "\ud800 x", "'; drop table passages; --", "a " * 50_000],
 )
 async def test_strange_phrases_find_something_or_nothing(chat: Chat, phrase: str) -> None:
     found = await chat.found(phrase)
