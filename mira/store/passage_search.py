@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 #: So many documents of one user are compared one by one (each has two vectors or more).
 EXACT = 2000
 #: Beyond, how many signatures are worth an exact look.
-SIGNED = 2000
+SIGNED = 1000
 #: A vector in Postgres' binary form: dimension, a spare word, then its numbers.
 _HEADER = 4
 
