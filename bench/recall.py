@@ -94,15 +94,18 @@ async def _measured(
             asking = progress.add_task(
                 "Asking", total=sum(len(one.questions) for one in conversations)
             )
+            taken = 0
             for conversation in conversations:
                 if options.source == "memories":
                     remembered = await remember(ready, conversation)
                     progress.advance(storing, sum(len(s) for s in conversation.sessions))
                     asked = _asked_memories(ready, remembered)
                 else:
+                    taken += sum(len(session) for session in conversation.sessions)
                     stored = await store(
                         ready, conversation, lambda count: progress.advance(storing, count)
                     )
+                    progress.update(storing, completed=taken)
                     search = PassageSearch(
                         ready.database, ready.encoders, weights, rerank=not options.fusion
                     )
