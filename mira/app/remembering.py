@@ -36,6 +36,8 @@ class HouseEncoders:
     def __init__(self, current: Embedder, before: Embedder | None) -> None:
         self.current = current
         self._before = before
+        #: Whether the models have been loaded, or it has turned out that they cannot be.
+        self.tried = False
 
     def of(self, model: str) -> Embedder | None:
         for embedder in (self.current, self._before):
@@ -44,9 +46,12 @@ class HouseEncoders:
         return None
 
     async def warm(self) -> None:
-        for embedder in (self.current, self._before):
-            if embedder is not None:
-                await embedder.warm()
+        try:
+            for embedder in (self.current, self._before):
+                if embedder is not None:
+                    await embedder.warm()
+        finally:
+            self.tried = True
 
     async def aclose(self) -> None:
         for embedder in (self.current, self._before):

@@ -334,7 +334,7 @@ def _checks(resources: Resources, lock: ServerLock, memory: Remembering) -> tupl
         return "answers"
 
     async def embedding() -> str:
-        return memory.encoders.current.model
+        return memory.encoders.current.model if memory.encoders.tried else "is being loaded"
 
     return (
         Check("database", database),

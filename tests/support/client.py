@@ -60,6 +60,8 @@ class Client:
         accepted = self.say(content, request_id)
         assert accepted["type"] == "accepted", accepted
         end = self.until(*CLOSING)[-1]
+        while end["turn_id"] != accepted["turn_id"]:  # of an earlier turn, told late
+            end = self.until(*CLOSING)[-1]
         assert end["type"] == "complete", end
         reply: str = end["reply"]
         return reply
