@@ -21,7 +21,7 @@ from mira.memory.encoding import Encoders
 from mira.memory.passage_features import Featured, Matrix, featured
 from mira.memory.passage_pool import Pool, read_pool
 from mira.memory.passage_ranking import LANE_WEIGHTS, RERANKED, Weights
-from mira.memory.query import RecallQuery
+from mira.memory.query import LONGEST_PHRASE, RecallQuery
 from mira.memory.terms import clean, terms
 from mira.messages.content import Role
 from mira.store import passages, spaces
@@ -30,8 +30,6 @@ from mira.store.passage_search import Row
 
 #: How many candidates are ranked.
 POOL = 150
-#: How long a phrase may be, and how many there may be.
-LONGEST_PHRASE, MOST_PHRASES = 2000, 8
 
 
 class PassageHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,8 +168,7 @@ def _hit(
 
 
 def _phrases(query: RecallQuery) -> list[str]:
-    phrases = [clean(phrase).strip()[:LONGEST_PHRASE] for phrase in query.phrases]
-    kept = list(dict.fromkeys(phrase for phrase in phrases if phrase))[:MOST_PHRASES]
+    kept = query.kept_phrases()
     if not kept:
         kept = [" ".join(clean(name).strip() for name in query.entities).strip()[:LONGEST_PHRASE]]
     if not kept[0]:

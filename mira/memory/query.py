@@ -8,6 +8,11 @@ from uuid import UUID
 
 import msgspec
 
+from mira.memory.terms import clean
+
+#: How long a phrase may be, and how many there may be.
+LONGEST_PHRASE, MOST_PHRASES = 2000, 8
+
 #: recall: what was said about this; explore: what has to do with it; exact: these very words;
 #: general: nothing is known of the purpose.
 Intent = Literal["recall", "explore", "exact", "general"]
@@ -25,3 +30,8 @@ class RecallQuery(msgspec.Struct, frozen=True, kw_only=True):
     exclude: frozenset[UUID] = frozenset()
     #: What was true then; None: what is true, and what was, marked as superseded.
     as_of: datetime | None = None
+
+    def kept_phrases(self) -> list[str]:
+        """The phrases as they are searched: clean, each once, none empty, within the bounds."""
+        cleaned = (clean(phrase).strip()[:LONGEST_PHRASE] for phrase in self.phrases)
+        return list(dict.fromkeys(phrase for phrase in cleaned if phrase))[:MOST_PHRASES]

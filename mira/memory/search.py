@@ -24,7 +24,6 @@ from mira.memory.encoding import Encoders, ready
 from mira.memory.model import LinkedMemory, Memory
 from mira.memory.query import RecallQuery
 from mira.memory.ranking import Blend
-from mira.memory.terms import clean
 from mira.store import memories, memory_search, postings, spaces, traces, vectors
 from mira.store.database import Database, Tx
 from mira.store.memory_search import SHARED
@@ -32,8 +31,6 @@ from mira.store.postings import Corpus
 from mira.store.spaces import Source, Spaces
 from mira.store.traces import Trace
 
-#: How long a phrase may be, and how many there may be.
-LONGEST_PHRASE, MOST_PHRASES = 2000, 8
 #: How many linked memories each hit brings.
 LINKED = 2
 
@@ -236,8 +233,7 @@ class MemorySearch:
 
 
 def _phrases(query: RecallQuery) -> list[str]:
-    phrases = [clean(p).strip()[:LONGEST_PHRASE] for p in query.phrases]
-    kept = list(dict.fromkeys(p for p in phrases if p))[:MOST_PHRASES]
+    kept = query.kept_phrases()
     if not kept and not any(name.strip() for name in query.entities):
         raise ValidationFailed("Nothing is looked for.", (("q", "empty"),))
     return kept

@@ -5,26 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-import msgspec
-
 from mira.store.database import Tx
+from mira.store.turns import NewCall
 
 
-class TurnCall(msgspec.Struct, frozen=True, kw_only=True):
+class TurnCall(NewCall, frozen=True, kw_only=True):
     """One physical call. Tokens are estimates unless the provider has `reported` them."""
 
-    id: UUID
-    purpose: str
-    provider: str
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reported: bool
-    first_event_ms: float | None
-    total_ms: float
-    error: str | None
     at: datetime
 
 
