@@ -20,6 +20,7 @@ from anyio import to_thread
 from mira.errors import StartupRefused
 from mira.services.accounts import Account
 from mira.services.logs import LogFile
+from mira.services.process_table import in_group, processes
 from mira.settings import child_environment
 
 #: How long a child may take to vanish after SIGKILL before we stop waiting for it, in seconds.
@@ -71,10 +72,10 @@ class Child:
     async def stop(self, *steps: tuple[signal.Signals, float]) -> int | None:
         """End the child: each signal in turn, with the seconds it is given, then SIGKILL.
 
-        SIGKILL goes to its whole process group, since nobody else will then end its children.
-        The default is SIGTERM and 10 seconds. Shielded from cancellation and bounded by the sum
-        of the steps and KILL_GRACE. Returns the exit code, None if even SIGKILL did not end it.
-        Idempotent.
+        SIGKILL goes to its whole process group, since nobody else will then end its children,
+        and the last of them is waited for. The default is SIGTERM and 10 seconds. Shielded from
+        cancellation and bounded by the sum of the steps and KILL_GRACE. Returns the exit code,
+        None if even SIGKILL did not end it. Idempotent.
         """
         with anyio.CancelScope(shield=True):
             for number, grace in (
@@ -83,8 +84,23 @@ class Child:
             ):
                 self._signal(number)
                 with anyio.move_on_after(grace):
-                    return await self.wait()
-        return None
+                    code = await self.wait()
+                    if number is signal.SIGKILL:
+                        await self._group_ended()
+                    return code
+        return self.returncode
+
+    async def _group_ended(self) -> None:
+        """Wait for what the child has started: a killed process is gone only some time later."""
+        for pid in await to_thread.run_sync(processes, in_group(self.pid)):
+            try:
+                descriptor = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            try:
+                await anyio.wait_readable(descriptor)
+            finally:
+                os.close(descriptor)
 
     def _signal(self, number: signal.Signals) -> None:
         if self.returncode is not None:
@@ -121,25 +137,27 @@ async def start_child(
     program = await to_thread.run_sync(setpriv)
     descriptor = await to_thread.run_sync(log.open)
     try:
-        process = await asyncio.create_subprocess_exec(
-            program,
-            *drop,
-            f"--pdeathsig={death_signal}",
-            "--no-new-privs",
-            "--",
-            "/bin/sh",
-            "-c",
-            _ONLY_UNDER_US,
-            "sh",
-            str(os.getpid()),
-            *(str(part) for part in command),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE if pipe_stdout else descriptor,
-            stderr=descriptor,
-            cwd="/",
-            env=child_environment(**(environment or {})),
-            start_new_session=True,
-        )
+        # A cancellation in here would leave a child that nobody owns; it comes right after.
+        with anyio.CancelScope(shield=True):
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *drop,
+                f"--pdeathsig={death_signal}",
+                "--no-new-privs",
+                "--",
+                "/bin/sh",
+                "-c",
+                _ONLY_UNDER_US,
+                "sh",
+                str(os.getpid()),
+                *(str(part) for part in command),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE if pipe_stdout else descriptor,
+                stderr=descriptor,
+                cwd="/",
+                env=child_environment(**(environment or {})),
+                start_new_session=True,
+            )
     finally:
         os.close(descriptor)
     return Child(name, process)

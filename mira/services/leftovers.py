@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 from anyio import to_thread
 
@@ -19,31 +18,6 @@ from mira.errors import StartupRefused
 from mira.telemetry import logger
 
 log = logger("services")
-
-
-def processes(program: str, matches: Callable[[Path], bool]) -> list[int]:
-    """Return the ids of the processes called `program` whose /proc directory `matches`."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            status = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-            if (
-                (entry / "comm").read_text().strip() == program
-                and status != "Z"  # Dead already; its parent has yet to look.
-                and matches(entry)
-            ):
-                found.append(int(entry.name))
-        except OSError:
-            continue  # It ended meanwhile, or is another user's and none of our affair.
-    return found
-
-
-def working_in(*directories: Path) -> Callable[[Path], bool]:
-    """Match processes whose working directory is one of `directories`."""
-    names = {str(directory) for directory in directories}
-    return lambda entry: os.readlink(entry / "cwd") in names
 
 
 async def end_leftovers(

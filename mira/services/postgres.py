@@ -15,10 +15,11 @@ from mira.errors import StartupRefused
 from mira.services.children import Child, start_child
 from mira.services.cluster import make_cluster, part_of
 from mira.services.home import Home
-from mira.services.leftovers import end_leftovers, processes, working_in
+from mira.services.leftovers import end_leftovers
 from mira.services.logs import LogFile
 from mira.services.postgres_config import PORT, ROLES, forced
 from mira.services.postgres_place import Place, look
+from mira.services.process_table import processes, working_in
 from mira.services.supervisor import RestartPolicy, State, Supervisor
 
 DATABASE = "mira"
@@ -176,7 +177,7 @@ class EmbeddedPostgres:
         place = self._where
 
         def find() -> list[int]:
-            return processes("postgres", working_in(place.data, part_of(place.data)))
+            return processes(working_in(place.data, part_of(place.data)), "postgres")
 
         # A server that is shutting down already takes SIGINT as said before; to an orphan of a
         # dead one it means to give up its query, after which it sees that it is alone.

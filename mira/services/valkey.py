@@ -15,8 +15,9 @@ from mira.errors import StartupRefused
 from mira.services.binaries import valkey_server
 from mira.services.children import Child, start_child
 from mira.services.home import Home
-from mira.services.leftovers import end_leftovers, processes, working_in
+from mira.services.leftovers import end_leftovers
 from mira.services.logs import LogFile
+from mira.services.process_table import processes, working_in
 from mira.services.supervisor import RestartPolicy, State, Supervisor
 
 _SOCKET = "valkey.sock"
@@ -129,7 +130,7 @@ class EmbeddedValkey:
         # Two servers on one path would take the socket from each other without a word.
         await end_leftovers(
             "Valkey",
-            lambda: processes("valkey-server", working_in(socket.parent)),
+            lambda: processes(working_in(socket.parent), "valkey-server"),
             ((signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)),
             clock=self._clock,
         )

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mira.services import process_table
+
 ROOT = os.geteuid() == 0
 
 #: Starts both servers on the home in argv[1], prints their process ids, and runs until SIGTERM.
@@ -113,11 +115,4 @@ def running(pid: int) -> bool:
 
 def working_in(directory: Path) -> list[int]:
     """The processes whose working directory is `directory`: the servers of a data directory."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and os.readlink(entry / "cwd") == str(directory):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
+    return process_table.processes(process_table.working_in(directory))

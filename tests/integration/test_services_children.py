@@ -73,6 +73,23 @@ async def test_a_child_that_ignores_being_asked_is_killed_with_its_children(log:
     assert gone(child.pid, grandchild)
 
 
+async def test_a_killed_child_has_taken_its_children_along_by_the_time_it_is_stopped(
+    log: LogFile,
+) -> None:
+    # One with much memory takes the kernel a while to take apart.
+    child = await start_child(
+        "large",
+        ["sh", "-c", '"$1" -c "$2"; exit 1', "sh", sys.executable,
+         "import os, time; held = b'x' * 300_000_000; print(os.getpid(), flush=True);"
+         "time.sleep(60)"],
+        log=log,
+        pipe_stdout=True,
+    )  # fmt: skip
+    grandchild = int(await child.stdout.readline())
+    assert await child.stop((signal.SIGKILL, 5.0)) == -signal.SIGKILL
+    assert not running(grandchild)
+
+
 async def test_stopping_is_not_cut_short_by_a_cancellation(log: LogFile) -> None:
     child = await start_child("sleep", ["sleep", "60"], log=log)
     with anyio.CancelScope() as scope:
