@@ -2,9 +2,11 @@
 -- into, and how each answer came about.
 
 -- `collapsing_at`: when silence, or the user, ended it; from then on it takes no more turns.
+-- `resumed_at`: when the user ended a pause; silence counts from then.
 -- `tools`: the names of the tools that were called in it.
 alter table segments
   add column collapsing_at timestamptz,
+  add column resumed_at timestamptz,
   add column tools text[] not null default '{}';
 
 -- What a segment was, in the first person. Written once it is true to its source, or as near as

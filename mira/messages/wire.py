@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages import indexing, memory, stream, turn
+from mira.messages import indexing, memory, segment, stream, turn
 from mira.messages.base import Message
 
 # Frames from the client.
@@ -147,6 +147,9 @@ def encode(value: ServerFrame | stream.AnyTurnEvent) -> bytes:
 Durable = (
     turn.TakeTurns
     | turn.SettleAction
+    | segment.SegmentDue
+    | segment.SummaryMade
+    | segment.BriefMade
     | indexing.IndexHistory
     | memory.ExtractSegment
     | memory.PollBatch
