@@ -14,6 +14,24 @@ class ExtractSegment(Message, frozen=True, kw_only=True):
     now: bool = False
 
 
+class SummariseSegment(Message, frozen=True, kw_only=True):
+    """Write down what a segment that has ended was. The door is told by SummaryMade."""
+
+    segment_id: UUID
+
+
+class RecheckDrift(Message, frozen=True, kw_only=True):
+    """Hold the summary that was not looked at for longest against its segment once more."""
+
+
+class CompressSegment(Message, frozen=True, kw_only=True):
+    """Compress the older part of an open segment into a brief. The door is told by BriefMade."""
+
+    segment_id: UUID
+    #: Turns up to and with this one belong to that part.
+    through_seq: int
+
+
 class PollBatch(Message, frozen=True, kw_only=True):
     """See how a batch of extractions stands: hand it over, ask for it, read its results."""
 

@@ -153,6 +153,9 @@ Durable = (
     | indexing.IndexHistory
     | memory.ExtractSegment
     | memory.PollBatch
+    | memory.SummariseSegment
+    | memory.RecheckDrift
+    | memory.CompressSegment
     | memory.LinkMemories
     | memory.RollOverUseDay
     | memory.RefreshDated
