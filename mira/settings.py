@@ -97,6 +97,7 @@ class Settings(BaseSettings):
     passivate_after: float = Field(1800.0, gt=0)
     stop_grace: float = Field(20.0, ge=0)
     history_tokens: int = Field(40_000, ge=500)
+    subcortex_deadline: float = Field(1.5, gt=0)
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
 
     @property

@@ -6,6 +6,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from mira.messages.base import Message, Value
+from mira.messages.turn import Usage
 
 
 class Complexity(StrEnum):
@@ -57,23 +58,6 @@ class Consider(Message, frozen=True, kw_only=True):
     memories: tuple[InContext, ...] = ()
 
 
-class SpentCall(Value, frozen=True, kw_only=True):
-    """A physical call of a model that is still to be booked with the turn."""
-
-    id: UUID
-    purpose: str
-    provider: str
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reported: bool
-    first_event_ms: float | None
-    total_ms: float
-    error: str | None
-
-
 class Considered(Value, frozen=True, kw_only=True):
     """What a message is about.
 
@@ -95,5 +79,5 @@ class Considered(Value, frozen=True, kw_only=True):
     #: or did not get to the end of its answer.
     asked: str = ""
     answer: str = ""
-    #: What it cost. A call that the deadline cut off is booked by the Subcortex itself.
-    calls: tuple[SpentCall, ...] = ()
+    #: What it cost; the Subcortex itself books it, and calls that were cut off, with the turn.
+    usage: Usage = Usage()
