@@ -1,4 +1,4 @@
-"""One attempt of one turn: compose, stream, call tools, until there is an ending."""
+"""One attempt of one turn: recall, compose, stream, call tools, until there is an ending."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from mira.actors.checkpoints import Checkpoints
 from mira.actors.parts import Parts, Stage
 from mira.actors.tool_round import ToolRounds
 from mira.actors.transcript import Transcript
+from mira.actors.turn_prompt import TurnPrompt
 from mira.actors.voice import Voice
-from mira.errors import DatabaseUnavailable, MiraError, ProviderMalformed, StaleEpoch
+from mira.errors import (
+    ContextOverflow,
+    DatabaseUnavailable,
+    MiraError,
+    ProviderMalformed,
+    StaleEpoch,
+)
 from mira.llm.base import (
     CallRecord,
     Dropped,
-    Effort,
     Finished,
     Request,
     Retrying,
@@ -32,9 +38,12 @@ from mira.llm.routing import Routed
 from mira.messages.text import storable
 from mira.messages.tool import ToolDescription
 from mira.messages.turn import Timings, TurnState, Usage
-from mira.prompt.composer import Prompt
+from mira.prompt.bounds import bounded
 from mira.store import turns
 from mira.store.turns import Closing, Fence, NewCall, TakenTurn
+from mira.telemetry import logger
+
+log = logger("turn")
 
 #: Rounds of tool calls in one turn; after them the model must answer without.
 MAX_ROUNDS = 20
@@ -68,10 +77,12 @@ class TurnRun:
         taken: TakenTurn,
         begun_at: float,
         told: set[str],
+        prompting: TurnPrompt,
     ) -> None:
         """`begun_at` is when the door took the turn (monotonic); `told` holds the notices that
         the user was given already."""
         self._told = told
+        self._prompting = prompting
         self._parts = parts
         self._user_id = user_id
         self._fence = fence
@@ -112,18 +123,17 @@ class TurnRun:
     def _since(self) -> float:
         return (self._parts.clock.monotonic() - self._begun_at) * 1000
 
-    async def run(self, prompt: Prompt) -> Ending:
+    async def run(self) -> Ending:
         """Go through the turn. Never raises, but for a replaced activation or a lost database:
-        failing, too, is an ending."""
-        self.mark("composed_ms")
-        self._parts.reached(Stage.COMPOSED, self.turn_id)
+        failing, too, is an ending, if only so that the thread goes on."""
         error: Exception | None = None
         done = False
         with self._scope:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._checkpoints.run, self.voice, self._transcript)
                 try:
-                    await self._converse(prompt)
+                    await self._prepare()
+                    await self._converse()
                     done = True
                 except Exception as raised:
                     # Let through the group it would come out wrapped.
@@ -139,11 +149,14 @@ class TurnRun:
             return self._ending(TurnState.CANCELLED)
         return self._ending(TurnState.FAILED, error)
 
-    def failed(self, error: Exception) -> Ending:
-        """The ending of a turn that failed before it could be run."""
-        return self._ending(TurnState.FAILED, error)
+    async def _prepare(self) -> None:
+        await self._prompting.gather()
+        self.mark("recalled_ms")
+        await self._prompting.compose()
+        self.mark("composed_ms")
+        self._parts.reached(Stage.COMPOSED, self.turn_id)
 
-    async def _converse(self, prompt: Prompt) -> None:
+    async def _converse(self) -> None:
         run = await self._parts.tools.open(self._user_id, self.turn_id)
         self._rounds = rounds = ToolRounds(
             self._parts, self._user_id, self.turn_id, self._fence, run, self.voice,
@@ -151,7 +164,7 @@ class TurnRun:
         )  # fmt: skip
         for number in range(MAX_ROUNDS + 1):
             may_call = number < MAX_ROUNDS and not rounds.exhausted
-            finished = await self._answer(prompt, rounds.menu() if may_call else ())
+            finished = await self._answer_that_fits(rounds.menu() if may_call else ())
             uses = self._transcript.answered(finished.blocks)
             if not uses:
                 break
@@ -163,17 +176,27 @@ class TurnRun:
         if not self._transcript.text.strip():
             raise ProviderMalformed("The model gave an empty answer.")
 
-    async def _answer(self, prompt: Prompt, tools: tuple[ToolDescription, ...]) -> Finished:
+    async def _answer_that_fits(self, tools: tuple[ToolDescription, ...]) -> Finished:
+        """One answer; a prompt that the model finds too long is cut deeper and sent again."""
+        while True:
+            try:
+                return await self._answer(tools)
+            except ContextOverflow as error:
+                await self._prompting.smaller(error)
+                log.info("prompt_cut", turn_id=str(self.turn_id))
+
+    async def _answer(self, tools: tuple[ToolDescription, ...]) -> Finished:
         """One answer of the model, streamed to whoever follows the turn."""
+        prompt = self._prompting.composed
+        assert prompt is not None
         request = Request(
             system=tuple(SystemBlock(text=text, cache=cache) for text, cache in prompt.system),
-            messages=prompt.messages + self._transcript.said,
+            messages=prompt.messages + bounded(self._transcript.said),
             tools=tools,
             max_output_tokens=self._parts.max_output_tokens,
-            # Until something judges a message easier than that.
-            effort=Effort.HIGH,
+            effort=self._prompting.effort,
             thinking=True,
-            cache_until=prompt.cache_until,
+            cache_marks=prompt.cache_marks,
         )
         items: Routed | None = None
         try:
@@ -257,13 +280,18 @@ class TurnRun:
                 attempt=self.voice.attempt,
                 state=state,
                 messages=self._transcript.to_store(self._parts.ids, partial.get(state, "complete")),
-                calls=tuple(_booked(self._parts.ids.new(), call) for call in self._calls),
+                calls=(
+                    *self._prompting.calls,
+                    *(_booked(self._parts.ids.new(), call) for call in self._calls),
+                ),
                 provider=provider,
                 model=model,
                 usage=self._usage,
                 timings=self.timings(),
                 error_code=error.code if error else None,
                 error_detail=error.detail if error else None,
+                working=self._prompting.working.encode() if state is TurnState.COMPLETE else None,
+                trace=self._prompting.trace(),
             ),
             reply=text,
             tools_used=self._transcript.tools_used,

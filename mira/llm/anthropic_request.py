@@ -50,7 +50,7 @@ def parameters(model: str, source: str, request: Request) -> tuple[dict[str, Any
     wanted: dict[str, Any] = {
         "model": model,
         "max_tokens": request.max_output_tokens,
-        "messages": messages(request, source, mark=marks < CACHE_MARKS),
+        "messages": messages(request, source, marks=CACHE_MARKS - marks),
     }
     if system:
         wanted["system"] = system
@@ -110,7 +110,8 @@ def without_thinking(wanted: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _system(request: Request) -> tuple[list[dict[str, Any]], int]:
-    """The system blocks, and how many marks they carry. The first mark lives for an hour."""
+    """The system blocks, and how many marks they carry. The first mark lives for an hour: marks
+    that live longer must stand before those that live five minutes."""
     blocks: list[dict[str, Any]] = []
     marked: list[dict[str, Any]] = []
     for block in request.system:
@@ -120,7 +121,7 @@ def _system(request: Request) -> tuple[list[dict[str, Any]], int]:
         blocks.append(wire)
         if block.cache:
             marked.append(wire)
-    room = CACHE_MARKS - (1 if request.cache_until else 0)
+    room = max(1, CACHE_MARKS - len(request.cache_marks))
     # Too many marks: the first is the most stable, the last ones reach furthest.
     kept = marked if len(marked) <= room else [marked[0], *marked[len(marked) - room + 1 :]]
     for index, wire in enumerate(kept):
@@ -130,14 +131,16 @@ def _system(request: Request) -> tuple[list[dict[str, Any]], int]:
     return blocks, len(kept)
 
 
-def messages(request: Request, source: str, *, mark: bool = True) -> list[dict[str, Any]]:
-    """The messages as user and assistant in turn, each with at least one block.
+def messages(request: Request, source: str, *, marks: int = CACHE_MARKS) -> list[dict[str, Any]]:
+    """The messages as user and assistant in turn, each with at least one block; at most `marks`
+    of the cache marks that are asked for, the last ones.
 
     Thinking goes back only within the loop of tools that is under way, and only to the model
     that it came from. Older thinking is left out: its signature holds only for the prompt it was
     made in, and ours is composed anew for each turn.
     """
     loop = _start_of_loop(request.messages)
+    marked = set(request.cache_marks[-marks:]) if marks > 0 else set()
     wire: list[dict[str, Any]] = []
     for index, said in enumerate(request.messages):
         role = "assistant" if said.role is Role.ASSISTANT else "user"
@@ -148,7 +151,7 @@ def messages(request: Request, source: str, *, mark: bool = True) -> list[dict[s
                 wire[-1]["content"].extend(content)
             else:
                 wire.append({"role": role, "content": content})
-        if mark and wire and index + 1 == request.cache_until:
+        if wire and index + 1 in marked:
             _mark(wire[-1]["content"])
     return wire
 

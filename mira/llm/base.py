@@ -38,8 +38,9 @@ class SystemBlock(msgspec.Struct, frozen=True, kw_only=True):
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a model.
 
-    `messages` alternate user and assistant (tool results under TOOL) and begin with the user.
-    `cache_until` is the number of leading messages after which a cache mark is set (0: none).
+    `messages` begin with the user. Neighbours of one role (tool results, under TOOL, are the user's
+    side) are joined by the adapter where its provider wants user and assistant in turn.
+    `cache_marks` are numbers of leading messages, rising: a cache mark is set after each.
     `answer_schema` is the JSON schema of the answer, as JSON text, for an object. Who sets it still
     reads the answer with care, since a provider that lacks this is asked without it.
     """
@@ -50,7 +51,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int = 8192
     effort: Effort | None = None
     thinking: bool = False
-    cache_until: int = 0
+    cache_marks: tuple[int, ...] = ()
     answer_schema: str | None = None
 
 

@@ -159,7 +159,7 @@ def fit(request: Request, room: int) -> tuple[Request, list[str]]:
             tools=(),
             effort=None,
             thinking=False,
-            cache_until=0,
+            cache_marks=(),
             max_output_tokens=min(request.max_output_tokens, _OUTPUT_TOKENS),
         ),
         dropped,

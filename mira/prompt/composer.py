@@ -1,111 +1,79 @@
 """Composition: from what was gathered to what the model is sent. Pure.
 
-Order: the system prompt, then the live turns, then the user's message, whose first block is what
-changes with every turn. Nothing volatile stands before anything that could be cached, so that each
-request extends the one before it byte for byte up to the cache marks.
+Every trinket renders its section, each on its own: one that fails is left out and named, and the
+turn goes on. Where a section stands is its placement's to say (mira.prompt.layout).
 """
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
+from collections.abc import Sequence
 
-import msgspec
-
-from mira.messages.content import Block, Role, Said, Text
+from mira.messages.content import Role, Said, Text
+from mira.prompt.bounds import bounded, shortened
 from mira.prompt.budget import estimate, estimate_said
+from mira.prompt.inputs import Inputs as Inputs
+from mira.prompt.layout import STOPPED as STOPPED
+from mira.prompt.layout import Placement, Rendered, lay_out
+from mira.prompt.layout import Prompt as Prompt
+from mira.prompt.sections import SECTIONS
+from mira.prompt.tags import neutral, wrapped
 from mira.prompt.templates import Templates
+from mira.prompt.trinket import Trinket
+from mira.telemetry import logger
 
-#: Shown at the end of an answer that was stopped.
-STOPPED = "\n[stopped here]"
+log = logger("composer")
 
-
-class Inputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What a prompt is made of.
-
-    `turns` are the live turns, oldest first, each with its messages; `words` is what the user says
-    now, or () where the turn is not begun by the user, and `outcome` then says what it is about.
-    """
-
-    user: str
-    timezone: str
-    now: datetime
-    last_message_at: datetime | None
-    turns: tuple[tuple[Said, ...], ...]
-    words: tuple[Block, ...]
-    outcome: str | None = None
-
-
-class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model is sent. `cache_until` is the number of leading messages that will stand
-    unchanged in the next prompt."""
-
-    system: tuple[tuple[str, bool], ...]
-    messages: tuple[Said, ...]
-    cache_until: int
-    tokens_estimated: int
+#: The longest section, whatever its trinket thinks, in characters.
+LONGEST = 24_000
 
 
 class Composer:
-    """Composes prompts. Holds templates only."""
+    """Composes prompts. Holds templates and trinkets only."""
 
-    def __init__(self, templates: Templates) -> None:
+    def __init__(self, templates: Templates, sections: Sequence[Trinket] = SECTIONS) -> None:
         self._templates = templates
+        order = list(Placement)
+        self._sections = sorted(sections, key=lambda section: order.index(section.placement))
 
     def compose(self, inputs: Inputs) -> Prompt:
-        """The prompt of one turn."""
-        system = self._templates.render("base", user=inputs.user)
-        history = merge_roles([said for turn in inputs.turns for said in turn])
-        final = Said(
-            role=Role.USER,
-            blocks=(
-                Text(text=self._hud(inputs)),
-                *inputs.words,
-                *((Text(text=inputs.outcome),) if inputs.outcome else ()),
-            ),
+        """The prompt of one turn. Never fails for the sake of a section."""
+        rendered = tuple(
+            one for section in self._sections if (one := self._render(section, inputs)) is not None
         )
-        messages = merge_roles([*history, final])
-        cached = len(history) if len(messages) > len(history) else len(history) - 1
+        texts: dict[Placement, list[str]] = {}
+        for one in rendered:
+            if one.error is None:
+                texts.setdefault(one.placement, []).append(one.text)
+        outcome = (Text(text=inputs.outcome),) if inputs.outcome else ()
+        (now,) = bounded([Said(role=Role.USER, blocks=(*inputs.words, *outcome))])
+        messages, marks = lay_out(texts, inputs.continuity, inputs.turns, now.blocks)
+        system = texts.get(Placement.SYSTEM, [])
         return Prompt(
-            system=((system, True),),
-            messages=tuple(messages),
-            cache_until=max(0, cached),
-            tokens_estimated=estimate(system) + sum(map(estimate_said, messages)),
+            system=tuple((text, number == len(system)) for number, text in enumerate(system, 1)),
+            messages=messages,
+            cache_marks=marks,
+            tokens_estimated=sum(one.tokens for one in rendered)
+            + sum(turn.tokens for turn in (*inputs.continuity, *inputs.turns))
+            + estimate_said(now),
+            rendered=rendered,
         )
 
-    def _hud(self, inputs: Inputs) -> str:
-        local = inputs.now.astimezone(ZoneInfo(inputs.timezone))
-        silence = inputs.last_message_at and inputs.now - inputs.last_message_at
-        return self._templates.render(
-            "now",
-            weekday=local.strftime("%A"),
-            date=local.date().isoformat(),
-            time=local.strftime("%H:%M"),
-            zone=inputs.timezone,
-            silence=in_words(silence) if silence and silence >= timedelta(minutes=1) else "",
+    def _render(self, section: Trinket, inputs: Inputs) -> Rendered | None:
+        text, error = "", None
+        try:
+            text = section.render(inputs, self._templates.render).strip()
+        except Exception as raised:
+            # Whatever it is, it is the section's alone.
+            error = type(raised).__name__
+            log.error("section_failed", section=section.name, exc_info=raised)
+        if not text and error is None:
+            return None
+        if text and section.tag is not None:
+            text = wrapped(section.tag, neutral(shortened(text, LONGEST, "section")))
+        return Rendered(
+            name=section.name,
+            placement=section.placement,
+            text=text,
+            tokens=estimate(text) if text else 0,
+            error=error,
         )
-
-
-def merge_roles(messages: list[Said]) -> list[Said]:
-    """Join neighbours of one role, as providers that insist on alternation need it.
-
-    A turn that got no answer leaves two messages of the user side by side. Tool results are the
-    user's side too, but stand alone: a provider ties them to the calls before them.
-    """
-    merged: list[Said] = []
-    for said in messages:
-        if merged and merged[-1].role is said.role and said.role is not Role.TOOL:
-            merged[-1] = Said(role=said.role, blocks=merged[-1].blocks + said.blocks)
-        else:
-            merged.append(said)
-    return merged
-
-
-def in_words(span: timedelta) -> str:
-    """A span of time as a person would say it: its largest whole unit."""
-    minutes = int(span.total_seconds() // 60)
-    for size, name in ((60 * 24, "day"), (60, "hour"), (1, "minute")):
-        if minutes >= size:
-            count = minutes // size
-            return f"{count} {name}{'s' if count != 1 else ''}"
-    return "less than a minute"

@@ -161,11 +161,11 @@ async def test_what_was_marked_is_read_from_the_cache_by_the_next_request(
     provider = claude_at(double)
     system = "You are an assistant with many rules. " * 50
     turns = [user("One."), assistant(Text(text="Two.")), user("Three.")]
-    first = (await hear(provider, ask(*turns, system=system, cache_until=2))).finished.usage
+    first = (await hear(provider, ask(*turns, system=system, cache_marks=(2,)))).finished.usage
     assert first.cache_read_tokens == 0
     assert first.cache_write_tokens > 400
     longer = [*turns, assistant(Text(text="Four.")), user("Five.")]
-    second = (await hear(provider, ask(*longer, system=system, cache_until=4))).finished.usage
+    second = (await hear(provider, ask(*longer, system=system, cache_marks=(4,)))).finished.usage
     assert second.cache_read_tokens == first.cache_write_tokens
     assert 0 < second.cache_write_tokens < 100
     changed = (await hear(provider, ask(*longer, system=system + "!"))).finished.usage

@@ -112,7 +112,7 @@ async def test_cache_marks_stand_at_the_end_of_system_blocks_and_of_the_stable_m
         user("One."),
         assistant(Text(text="Two.")),
         user("Three."),
-        cache_until=2,
+        cache_marks=(2,),
     )
     assert body["system"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
     marked = [
@@ -126,7 +126,7 @@ async def test_cache_marks_stand_at_the_end_of_system_blocks_and_of_the_stable_m
 
 
 async def test_a_mark_falls_into_the_middle_of_messages_that_are_joined() -> None:
-    body = await to_claude(tool(RESULT), user("Next."), cache_until=1, system="")
+    body = await to_claude(tool(RESULT), user("Next."), cache_marks=(1,), system="")
     content = body["messages"][0]["content"]
     assert ["cache_control" in block for block in content] == [True, False]
 
@@ -135,7 +135,7 @@ async def test_never_more_marks_than_the_provider_takes() -> None:
     system = tuple(SystemBlock(text=f"Part {n}.", cache=True) for n in range(7))
     server = Server(recorded("anthropic", "plain"))
     provider = claude(server)
-    request = ask(user("One."), assistant(Text(text="Two.")), user("Three."), cache_until=2)
+    request = ask(user("One."), assistant(Text(text="Two.")), user("Three."), cache_marks=(2,))
     await hear(provider, msgspec.structs.replace(request, system=system))
     await provider.aclose()
     body = server.bodies[0]
