@@ -9,6 +9,10 @@ alter table segments
   add column resumed_at timestamptz,
   add column tools text[] not null default '{}';
 
+-- The turns of one segment, newest first, are what a prompt is made of.
+drop index turns_by_segment;
+create index turns_by_segment on turns (segment_id, seq) where segment_id is not null;
+
 -- What a segment was, in the first person. Written once it is true to its source, or as near as
 -- the model came; `drift` then says how near: the share of its sentences that are flagged.
 create table summaries (

@@ -38,12 +38,12 @@ from messages m
 where m.user_id = $1
   and (m.attempt = 0 or m.attempt = (select t.attempt from turns t where t.id = m.turn_id))
 """  # noqa: S608
-# The newest turns, what each of them takes, and those that fit. The oldest of them is said once
+# The newest turns of a segment, what each of them takes, and those that fit. The oldest of them is said once
 # more, so that the messages are read down the index from there and no further back.
 _RECENT = f"""
 with newest as materialized (
   select id, seq, attempt, request_id from turns
-  where user_id = $1 and seq < $2 and attempt > 0
+  where user_id = $1 and segment_id = $2 and seq > $5 and attempt > 0
     and state in ('complete', 'cancelled', 'interrupted', 'failed')
   order by seq desc limit $4),
 shown as materialized (
@@ -69,16 +69,16 @@ async def page(
     return [_message(row) for row in rows]
 
 
-async def recent(
-    tx: Tx, user_id: UUID, *, before_seq: int, characters: int, turns: int
+async def of_segment(
+    tx: Tx, user_id: UUID, segment_id: UUID, *, characters: int, turns: int, after_seq: int = 0
 ) -> list[HistoryMessage]:
-    """The newest whole turns with seq < `before_seq`, oldest message first.
+    """The newest whole turns of a segment with seq > `after_seq`, oldest message first.
 
     At most `turns` of them, and of those so many as fit `characters` of stored content; the newest
     one always. Turns that have not ended, or never began, are left out. Reads no further back than
     `turns`.
     """
-    rows = await tx.fetch(_RECENT, user_id, before_seq, characters, turns)
+    rows = await tx.fetch(_RECENT, user_id, segment_id, characters, turns, after_seq)
     return [_message(row) for row in rows]
 
 

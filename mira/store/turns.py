@@ -47,6 +47,8 @@ class TakenTurn(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
     accepted_at: datetime
     use_day: int | None
+    #: The user's message; None and () where the server began the turn.
+    message_id: UUID | None
     blocks: tuple[Block, ...]
     segment_id: UUID
     segment_opened: bool
@@ -101,6 +103,9 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True):
     timings: Timings | None = None
     error_code: str | None = None
     error_detail: str | None = None
+    #: JSON text of the door's working state, and of how the answer came about; None: as it was.
+    working: str | None = None
+    trace: str | None = None
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,10 +226,13 @@ async def activate(tx: Tx, user_id: UUID, generation: int) -> Fence:
 
 
 async def take(
-    caller: Caller, user_id: UUID, fence: Fence, new_segment: UUID, at: datetime
+    caller: Caller, user_id: UUID, fence: Fence, new_segment: UUID, at: datetime, idle: float
 ) -> TakenTurn | SkippedTurn | None:
-    """The next waiting turn, running from now; None if none waits. Raises StaleEpoch."""
-    row = await caller.call("take_turn", user_id, fence.epoch, fence.generation, new_segment, at)
+    """The next waiting turn, running from now; None if none waits. `idle`: seconds of silence that
+    end a segment, whose timer begins with its first turn. Raises StaleEpoch."""
+    row = await caller.call(
+        "take_turn", user_id, fence.epoch, fence.generation, new_segment, at, idle
+    )
     match row["outcome"]:
         case "none":
             return None
@@ -240,6 +248,7 @@ async def take(
         request_id=row["request_id"],
         accepted_at=row["accepted_at"],
         use_day=row["use_day"],
+        message_id=row["message"],
         blocks=decode_blocks(row["content"]) if row["content"] else (),
         segment_id=row["segment"],
         segment_opened=row["segment_opened"],
@@ -258,6 +267,7 @@ async def close(
         user_id, fence.epoch, fence.generation, closing.turn_id, closing.attempt, closing.state, at,
         _json(closing.messages), _json(closing.calls), closing.provider, closing.model,
         _json(closing.usage), _json(closing.timings), closing.error_code, closing.error_detail,
+        closing.working, closing.trace,
     )  # fmt: skip
     if state is None:
         raise StaleEpoch("Another activation has taken over this conversation.")

@@ -88,16 +88,18 @@ returns bigint language sql as $$
     returning c.epoch
 $$;
 
--- Take the oldest waiting turn: running from here, in the open segment or a new one.
+-- Take the oldest waiting turn: running from here, in the open segment or a new one, whose timer
+-- begins (p_idle: seconds of silence that end a segment). A pause ends with it.
 -- outcome: taken, cancelled (it was cancelled while it waited; it is final now), none, stale.
 create or replace function take_turn(
   p_user uuid, p_epoch bigint, p_generation bigint, p_new_segment uuid, p_at timestamptz,
+  p_idle double precision,
   out outcome text, out turn uuid, out seq bigint, out attempt integer, out origin text,
-  out request_id text, out accepted_at timestamptz, out use_day integer, out content jsonb,
-  out segment uuid, out segment_opened boolean
+  out request_id text, out accepted_at timestamptz, out use_day integer, out message uuid,
+  out content jsonb, out segment uuid, out segment_opened boolean
 ) language plpgsql as $$
 #variable_conflict use_column
-declare v_turn turns;
+declare v_turn turns; v_state text;
 begin
   if not may_write(p_user, p_epoch, p_generation) then outcome := 'stale'; return; end if;
   select * into v_turn from turns t
@@ -114,7 +116,7 @@ begin
   end if;
 
   outcome := 'taken'; attempt := v_turn.attempt + 1;
-  select s.id into segment from segments s
+  select s.id, s.state into segment, v_state from segments s
     where s.user_id = p_user and s.state in ('active', 'paused');
   segment_opened := not found;
   if segment_opened then
@@ -125,19 +127,24 @@ begin
     update segments s set state = 'active', last_message_at = greatest(s.last_message_at, v_turn.accepted_at)
       where s.id = segment;
   end if;
+  if segment_opened or v_state = 'paused' then
+    perform watch_silence(p_user, segment, v_turn.accepted_at + make_interval(secs => p_idle), p_at);
+  end if;
   update turns t set state = 'running', attempt = t.attempt + 1, segment_id = segment,
       started_at = p_at, checkpoint_text = ''
     where t.id = v_turn.id;
-  select m.content into content from messages m
+  select m.id, m.content into message, content from messages m
     where m.user_id = p_user and m.turn_seq = v_turn.seq and m.attempt = 0 and m.position = 0;
 end $$;
 
--- Close a running turn with everything that belongs to it. The first writer wins: returns the
--- state in which the turn stands (p_state if this call closed it), or null if stale.
+-- Close a running turn with everything that belongs to it, and with the door's working state and
+-- the turn's trace, where they are given. The first writer wins: returns the state in which the
+-- turn stands (p_state if this call closed it), or null if stale.
 create or replace function close_turn(
   p_user uuid, p_epoch bigint, p_generation bigint, p_turn uuid, p_attempt integer,
   p_state text, p_at timestamptz, p_messages jsonb, p_calls jsonb, p_provider text, p_model text,
-  p_usage jsonb, p_timings jsonb, p_error_code text, p_error_detail text
+  p_usage jsonb, p_timings jsonb, p_error_code text, p_error_detail text,
+  p_working jsonb, p_trace jsonb
 ) returns text language plpgsql as $$
 declare v_seq bigint; v_state text;
 begin
@@ -157,6 +164,14 @@ begin
     from jsonb_to_recordset(p_messages)
       as m(id uuid, position integer, role text, content jsonb, state text);
   perform record_calls(p_user, p_turn, p_at, p_calls);
+  if p_working is not null then
+    update conversations c set working_state = p_working where c.user_id = p_user;
+  end if;
+  if p_trace is not null then
+    insert into turn_traces (turn_id, attempt, user_id, at, trace)
+      values (p_turn, p_attempt, p_user, p_at, p_trace)
+    on conflict (turn_id, attempt) do update set trace = excluded.trace, at = excluded.at;
+  end if;
   return p_state;
 end $$;
 
