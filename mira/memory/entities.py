@@ -11,6 +11,8 @@ from typing import Generic, TypeVar
 import msgspec
 from rapidfuzz import fuzz
 
+from mira.memory.terms import clean
+
 #: What an entity can be. OTHER is what fits nowhere else.
 TYPES = (
     *("PERSON", "ORG", "GPE", "NORP", "FAC", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART"),
@@ -51,7 +53,7 @@ def normalise(name: str) -> str:
     Without case, accents, leading articles, a possessive 's, what stands around it, and runs of
     blanks. Idempotent. Empty for what holds no letter, figure or sign of its own.
     """
-    text = unicodedata.normalize("NFC", name).translate(_APOSTROPHES).casefold()
+    text = clean(name).translate(_APOSTROPHES).casefold()
     while True:
         before = text
         text = _without_accents(text)

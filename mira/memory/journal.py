@@ -191,6 +191,11 @@ class Journal:
         if not found or found[0].merged_into != after.merged_into:
             raise Conflict("This entity has been merged again or removed since.")
         assert before.merged_into is not UNSET
+        if before.merged_into is not None:
+            if not await entities.find(self.tx, self.user_id, [before.merged_into]):
+                raise Conflict("What this entity was merged into is gone.")
+            if entity_id in await entities.follow(self.tx, self.user_id, [before.merged_into]):
+                raise Conflict("What this entity was merged into is merged into it by now.")
         await self.merge_entity("undone", entity_id, found[0].merged_into, before.merged_into)
 
     async def _uncreate(self, memory_id: UUID, record: Record) -> None:
@@ -249,6 +254,8 @@ class Journal:
         if after.fields is not UNSET and before.fields is not UNSET:
             if _chosen(memory, after.fields) != after.fields:
                 raise Conflict(f"{memory.short_id} has been changed since.")
+            if isinstance(before.fields.superseded_by, UUID):
+                await self._can_succeed(memory, before.fields.superseded_by)
             await self.change("undone", memory, before.fields)
         if after.counts is not UNSET and before.counts is not UNSET:
             # Counted by others meanwhile: taken off again is only what this one added.
@@ -262,6 +269,12 @@ class Journal:
             if (own or ()) != after.entities:
                 raise Conflict(f"{memory.short_id} is about something else since.")
             await self.assign("undone", memory_id, before.entities)
+
+    async def _can_succeed(self, memory: Memory, successor: UUID) -> None:
+        await self._standing(successor)
+        later = await memories.successors_of(self.tx, self.user_id, [successor])
+        if memory.id in later.get(successor, ()):
+            raise Conflict(f"{memory.short_id} has taken the place of its successor since.")
 
     async def _standing(self, memory_id: UUID) -> Memory:
         found = await memories.find(self.tx, self.user_id, [memory_id])

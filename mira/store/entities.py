@@ -38,9 +38,6 @@ class EntityView(msgspec.Struct, frozen=True, kw_only=True):
     memories: int
 
 
-#: How often a merged entity may point on to another.
-_HOPS = 8
-
 _SELECT = """
 select e.id, e.name, e.key, e.type, e.merged_into, e.created_at,
   (select count(*) from memory_entities x join memories m on m.id = x.memory_id
@@ -72,18 +69,16 @@ async def ensure(
 
 async def follow(tx: Tx, user_id: UUID, ids: Sequence[UUID]) -> list[UUID]:
     """Where each of these entities is now, merges followed; an unknown one stays as it is."""
-    at = list(ids)
-    for _ in range(_HOPS):
-        rows = await tx.fetch(
-            "select id, merged_into from entities "
-            "where user_id = $1 and id = any($2) and merged_into is not null",
-            user_id, at,
-        )  # fmt: skip
-        if not rows:
-            break
-        onward = {row["id"]: row["merged_into"] for row in rows}
-        at = [onward.get(one, one) for one in at]
-    return at
+    rows = await tx.fetch(
+        "with recursive onward(start, at, next) as ("
+        "  select id, id, merged_into from entities where user_id = $1 and id = any($2) "
+        "  union "
+        "  select o.start, e.id, e.merged_into from onward o join entities e on e.id = o.next) "
+        "select start, at from onward where next is null",
+        user_id, list(ids),
+    )  # fmt: skip
+    ends = {row["start"]: row["at"] for row in rows}
+    return [ends.get(one, one) for one in ids]
 
 
 async def get(tx: Tx, user_id: UUID, entity_id: UUID) -> EntityView:

@@ -187,6 +187,14 @@ def test_a_depth_or_a_size_out_of_bounds_is_refused(client: httpx2.Client, path:
     problem(client.get(f"/v1/memories/graph?around={UNKNOWN}"), 404, "not_found")
 
 
+def test_entities_are_looked_for_by_any_text(client: httpx2.Client) -> None:
+    entities = [{"name": "Zoë O'Neill", "type": "PERSON"}]
+    client.post("/v1/memories", json={"text": FACT, "entities": entities})
+    for q, found in (("zo%C3%AB", 1), ("ZOE+o%E2%80%99", 1), ("zo%00e", 1), ("%ED%A0%80", 0)):
+        answer = client.get(f"/v1/entities?q={q}")
+        assert (answer.status_code, len(answer.json()["entities"])) == (200, found), q
+
+
 def test_entities_of_two_kinds_are_not_merged_nor_unknown_ones(client: httpx2.Client) -> None:
     entities = [{"name": "Ada", "type": "PERSON"}, {"name": "Graz", "type": "GPE"}]
     client.post("/v1/memories", json={"text": FACT, "entities": entities})
