@@ -34,7 +34,7 @@ SYSTEM = "You are MIRA, a friendly assistant. Answer briefly and plainly."
 
 #: Longest system prompt passed on, and longest prompt in all, tokens: what it reads in five
 #: seconds on a quiet machine, and before the deadline for a first word on a busy one.
-_SYSTEM_TOKENS = 200
+_SYSTEM_TOKENS = 350
 PROMPT_TOKENS = 700
 _OUTPUT_TOKENS = 512
 #: How often the prompt is halved when it turns out too long all the same.

@@ -46,12 +46,13 @@ class Composer:
                 texts.setdefault(one.placement, []).append(one.text)
         outcome = (Text(text=inputs.outcome),) if inputs.outcome else ()
         (now,) = bounded([Said(role=Role.USER, blocks=(*inputs.words, *outcome))])
-        messages, marks = lay_out(texts, inputs.continuity, inputs.turns, now.blocks)
+        layout = lay_out(texts, inputs.continuity, inputs.turns, now.blocks)
         system = texts.get(Placement.SYSTEM, [])
         return Prompt(
             system=tuple((text, number == len(system)) for number, text in enumerate(system, 1)),
-            messages=messages,
-            cache_marks=marks,
+            messages=layout.messages,
+            cache_marks=layout.cache_marks,
+            boundary=layout.boundary,
             tokens_estimated=sum(one.tokens for one in rendered)
             + sum(turn.tokens for turn in (*inputs.continuity, *inputs.turns))
             + estimate_said(now),

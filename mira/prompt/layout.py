@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -66,15 +67,25 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """What the model is sent.
 
     `system` are texts, each with whether a cache mark stands at its end. `cache_marks` are numbers
-    of leading messages, rising: a mark stands after each. Neighbouring messages may be of one role.
+    of leading messages, rising: a mark stands after each. `boundary` is the number of messages up
+    to where this segment begins. Neighbouring messages may be of one role.
     """
 
     system: tuple[tuple[str, bool], ...]
     messages: tuple[Said, ...]
     cache_marks: tuple[int, ...]
+    boundary: int
     tokens_estimated: int
     #: All sections that had something to show or failed, in the order of the prompt.
     rendered: tuple[Rendered, ...] = ()
+
+
+class Layout(NamedTuple):
+    """Messages with their marks, as in Prompt."""
+
+    messages: tuple[Said, ...]
+    cache_marks: tuple[int, ...]
+    boundary: int
 
 
 def lay_out(
@@ -82,39 +93,38 @@ def lay_out(
     continuity: Sequence[Turn],
     turns: Sequence[Turn],
     now: tuple[Block, ...],
-) -> tuple[tuple[Said, ...], tuple[int, ...]]:
-    """The messages of a prompt, and the numbers of leading ones after which a mark stands.
-
-    `now` is what the user says; the HUD comes before it, in the same message, the last.
-    """
+) -> Layout:
+    """The messages of a prompt. `now` is what the user says; the HUD comes before it, in the same
+    message, the last."""
     messages: list[Said] = []
-    marks: list[int] = []
 
-    def say(placement: Placement) -> None:
+    def say(placement: Placement) -> int:
         if texts := sections.get(placement):
             messages.append(Said(role=Role.USER, blocks=(Text(text=BETWEEN.join(texts)),)))
+        return len(messages)
 
-    say(Placement.DOCUMENTS)
-    marks.append(len(messages))
+    documents = say(Placement.DOCUMENTS)
     say(Placement.EARLIER)
     messages += _said(continuity)
-    say(Placement.BOUNDARY)
-    marks.append(len(messages))
+    boundary = say(Placement.BOUNDARY)
     say(Placement.BRIEF)
-    for turn in turns:
-        messages += turn.said
+    messages += _said(turns)
+    marks = [documents, boundary]
     if turns:
+        newest = turns[-1].said
+        if sum(len(said.blocks) for said in newest) >= REACH:
+            # Further back than the provider looks by itself: where the last prompt's mark stood.
+            marks.append(len(messages) - len(newest))
         marks.append(len(messages))
-        if sum(len(said.blocks) for said in turns[-1].said) >= REACH:
-            # Too far back for the provider to find by itself: where the last request's mark stood.
-            marks.append(len(messages) - len(turns[-1].said))
     hud = sections.get(Placement.HUD, ())
-    blocks = ((Text(text=BETWEEN.join(hud)),) if hud else ()) + now
+    blocks = (Text(text=BETWEEN.join(hud)), *now) if hud else now
     messages.append(Said(role=Role.USER, blocks=blocks))
     if messages[0].role is not Role.USER:
         messages.insert(0, Said(role=Role.USER, blocks=(Text(text=OPENING),)))
-        marks = [mark + 1 for mark in marks]
-    return tuple(messages), tuple(sorted({mark for mark in marks if mark})[-MESSAGE_MARKS:])
+        marks = [mark + 1 for mark in marks if mark]
+        boundary += 1
+    distinct = sorted({mark for mark in marks if mark})
+    return Layout(tuple(messages), tuple(distinct[-MESSAGE_MARKS:]), boundary)
 
 
 def _said(turns: Iterable[Turn]) -> list[Said]:

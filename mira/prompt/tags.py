@@ -11,11 +11,14 @@ import re
 
 PREFIX = "mira:"
 
-#: Stands between letters without being seen.
-_UNSEEN = r"[\s\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]*"
+#: Stands between letters without being seen. Possessive: what follows is never in it, and a long
+#: run of blanks must not be gone through again and again.
+_UNSEEN = (
+    r"[\s\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]*+"
+)
 _BRACKETS = "<＜﹤"
 _LOOK_ALIKE = re.compile(
-    f"[{_BRACKETS}](?={_UNSEEN}[/／]?{_UNSEEN}{_UNSEEN.join('mira')}{_UNSEEN}[:：])",
+    f"[{_BRACKETS}](?={_UNSEEN}(?:[/／]{_UNSEEN})?{_UNSEEN.join('mira')}{_UNSEEN}[:：])",
     re.IGNORECASE,
 )
 

@@ -12,14 +12,14 @@ from mira.prompt.trinket import Fill, Trinket
 
 #: The complexity that full summaries may add up to.
 COMPLEXITY = 4.5
-#: Summaries shown in short, beyond those in full.
+#: Summaries shown in short, beyond those in full; in a compact prompt these alone.
 IN_SHORT = 4
-_COMPACT_FULL, _COMPACT_SHORT = 1, 2
-_TITLE, _TRACE, _PRECIS = 120, 2_000, 600
+_COMPACT = 3
+_TITLE, _TRACE, _PRECIS, _COMPACT_PRECIS = 120, 2_000, 600, 240
 
 
 def choose(
-    earlier: Sequence[SummaryView], most: int, in_short: int = IN_SHORT
+    earlier: Sequence[SummaryView], most: int
 ) -> tuple[Sequence[SummaryView], Sequence[SummaryView]]:
     """Which summaries are shown in full and which in short, of `earlier`, newest first.
 
@@ -33,21 +33,20 @@ def choose(
         if full and total > COMPLEXITY:
             break
         full += 1
-    return earlier[:full], earlier[full : full + in_short]
+    return earlier[:full], earlier[full : full + IN_SHORT]
 
 
 def render(inputs: Inputs, fill: Fill) -> str:
     if not inputs.earlier:
         return ""
-    if inputs.compact:
-        full, short = choose(inputs.earlier, _COMPACT_FULL, _COMPACT_SHORT)
-        full, short = (), (*full, *short)
-    else:
-        full, short = choose(inputs.earlier, inputs.max_summaries)
     zone = inputs.timezone
+    full, short = choose(inputs.earlier, inputs.max_summaries)
+    precis = _PRECIS
+    if inputs.compact:
+        full, short, precis = (), inputs.earlier[:_COMPACT], _COMPACT_PRECIS
     return fill(
         "earlier_segments",
-        short=tuple((*_head(s, zone), passage(s.precis, _PRECIS)) for s in reversed(short)),
+        short=tuple((*_head(s, zone), passage(s.precis, precis)) for s in reversed(short)),
         full=tuple((*_head(s, zone), passage(s.trace, _TRACE)) for s in reversed(full)),
     )
 
