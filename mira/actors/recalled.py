@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from mira.messages.content import Role
 from mira.messages.subcortex import Considered
+
+#: A memory is shown because it was kept, because a search found it, or because a reply is like it.
+FoundBy = Literal["retained", "search", "reply"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,17 +34,19 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkedText:
-    """A memory that is shown beside another. `how`: "supersedes", "causes", …"""
+    """A memory that is shown beside another. `how` they are linked: "supersedes", "causes", …;
+    `outward`: from the other to this one."""
 
     id: UUID
     short_id: str
     text: str
     how: str
+    outward: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownMemory:
-    """A memory that is shown. `found_by`: "retained", "search" or "reply"."""
+    """A memory that is shown."""
 
     id: UUID
     short_id: str
@@ -49,7 +55,7 @@ class ShownMemory:
     created_at: datetime
     happens_at: datetime | None
     superseded: bool
-    found_by: str
+    found_by: FoundBy
     score: float
     linked: tuple[LinkedText, ...] = ()
 
