@@ -22,6 +22,7 @@ from mira.messages.base import Message
 from mira.messages.memory import (
     CatchUp,
     Consolidate,
+    CountUse,
     ExtractSegment,
     LinkMemories,
     MergeEntities,
@@ -85,6 +86,8 @@ class MemoryKeeper(Actor):
                 _begin(ctx, ASKING, lambda: self._care.review_floor(ctx))
             case MergeEntities():
                 _begin(ctx, ASKING, lambda: self._care.merge_entities(ctx))
+            case CountUse(turn_id=turn_id):
+                _begin(ctx, COUNTING, lambda: self._days.count_use(turn_id))
             case RollOverUseDay():
                 _begin(ctx, COUNTING, lambda: self._days.roll_over(ctx, message))
             case RefreshDated():

@@ -25,6 +25,7 @@ from mira.actors.runtime.actor import Context
 from mira.errors import EmbedderUnavailable
 from mira.memory import forgetting, reembedding
 from mira.memory.encoding import ready
+from mira.memory.usage import Usage
 from mira.messages.base import Message
 from mira.messages.memory import (
     Consolidate,
@@ -89,6 +90,14 @@ class Days:
             await memory_jobs.ran(tx, user_id, Job.ROLL_OVER, use_day, now)
             await ctx.done(tx)
         log.info("use_day_rolled_over", use_day=use_day, scored=changed, forgotten=forgotten)
+
+    async def count_use(self, turn_id: UUID) -> None:
+        """Count what the answer of a turn has used. Done again, it changes nothing."""
+        parts = self._parts
+        counted = await Usage(parts.database, parts.encoders, parts.clock).count(
+            self._user_id, turn_id
+        )
+        log.info("use_counted", turn_id=str(turn_id), used=len(counted))
 
     async def refresh_dated(self, ctx: Context, message: RefreshDated) -> None:
         """Score what the calendar alone changes; once a day, as long as there is any."""

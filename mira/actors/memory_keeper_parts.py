@@ -22,8 +22,8 @@ from mira.store.database import Database
 KIND = "memory_keeper"
 
 #: Lanes of durable messages: in each, one at a time and in order.
-EXTRACTION, LINKS, CARE, DAYS, DATED, VECTORS, SUMMARIES, BRIEFS = (
-    "extraction", "links", "care", "days", "dated", "vectors", "summaries", "briefs",
+EXTRACTION, LINKS, CARE, DAYS, DATED, VECTORS, SUMMARIES, BRIEFS, USE = (
+    "extraction", "links", "care", "days", "dated", "vectors", "summaries", "briefs", "use",
 )  # fmt: skip
 
 

@@ -14,7 +14,14 @@ from uuid import UUID
 
 import anyio
 
-from mira.actors.recall_choice import Choice, Haul, choose, further_traces, wanted_texts
+from mira.actors.recall_choice import (
+    Choice,
+    Haul,
+    choose,
+    further_traces,
+    wanted_texts,
+    with_linked,
+)
 from mira.actors.recall_searches import Candidate, Found, Searches
 from mira.actors.recalled import Recalled, Wanted
 from mira.clock import Clock
@@ -203,7 +210,7 @@ class _Turn:
         async with self._searches.database.user(wanted.user_id) as tx:
             if found.trace_id is not None:
                 candidates = {one.id for one in found.candidates}
-                shown = [one.id for one in choice.memories if one.id in candidates]
+                shown = with_linked(choice, candidates)
                 await traces.note(tx, wanted.user_id, found.trace_id, surfaced=shown)
             for one in made:
                 await traces.write(tx, wanted.user_id, one)

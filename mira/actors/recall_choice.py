@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -105,6 +105,16 @@ def _passage(hit: PassageHit, text: str) -> ShownPassage:
     )  # fmt: skip
 
 
+def with_linked(choice: Choice, among: Collection[UUID]) -> list[UUID]:
+    """The memories of a choice that are `among` these, each with what is shown beside it."""
+    return [
+        one
+        for memory in choice.memories
+        if memory.id in among
+        for one in (memory.id, *(linked.id for linked in memory.linked))
+    ]
+
+
 def further_traces(
     haul: Haul, choice: Choice, wanted: Wanted, ids: Ids, at: datetime
 ) -> list[Trace]:
@@ -127,11 +137,11 @@ def further_traces(
         made.append(("history", query, results, said))
     if haul.like_replies:
         results = [_result(one, shown) for one in haul.like_replies]
-        alike = [one.id for one in haul.like_replies if one.id in shown]
+        alike = with_linked(choice, {one.id for one in haul.like_replies})
         made.append(("replies", {"replies": list(wanted.replies)}, results, alike))
     if haul.retained:
         results = [_result(one, shown) for one in haul.retained]
-        stayed = [one.id for one in haul.retained if one.id in shown]
+        stayed = with_linked(choice, {one.id for one in haul.retained})
         made.append(("retained", {"surfaced": len(wanted.surfaced)}, results, stayed))
     return [
         Trace(

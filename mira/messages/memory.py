@@ -44,6 +44,12 @@ class LinkMemories(Message, frozen=True, kw_only=True):
     """Look once at memories that are new: link them, merge them, or leave them."""
 
 
+class CountUse(Message, frozen=True, kw_only=True):
+    """Count which memories the answer of a turn has used."""
+
+    turn_id: UUID
+
+
 class RollOverUseDay(Message, frozen=True, kw_only=True):
     """A use-day has begun: score anew, forget, and begin what is due."""
 

@@ -157,6 +157,7 @@ Durable = (
     | memory.RecheckDrift
     | memory.CompressSegment
     | memory.LinkMemories
+    | memory.CountUse
     | memory.RollOverUseDay
     | memory.RefreshDated
     | memory.Consolidate
