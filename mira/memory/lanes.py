@@ -17,7 +17,9 @@ from mira.memory.entities import normalise
 from mira.memory.terms import STOP_WORDS, terms, words
 from mira.store import entities, memory_search, postings, vectors
 from mira.store.database import Tx
+from mira.store.memory_search import About
 from mira.store.postings import Corpus, TermDocuments
+from mira.store.signatures import Signs
 from mira.store.spaces import Source, Space
 
 #: How many postings are read for a search; terms beyond that only sort what others found.
@@ -46,13 +48,14 @@ def depth(limit: int) -> int:
 async def dense(
     tx: Tx, user_id: UUID, whole: Corpus, space: Space, queries: Sequence[Sequence[float]],
     without: Collection[int], only: Collection[int] | None, *, most: int,
+    signs: Signs | None = None,
 ) -> Lane:  # fmt: skip
     """By meaning: the cosine to the phrase that a memory is nearest to."""
     best: dict[int, float] = {}
     for query in queries:
         near = await vectors.nearest(
             tx, user_id, Source.MEMORIES, space, query, documents=whole.documents, limit=most,
-            without=list(without), only=None if only is None else list(only),
+            without=list(without), only=None if only is None else list(only), signs=signs,
         )  # fmt: skip
         for one in near:
             best[one.doc] = max(one.similarity, best.get(one.doc, -1.0))
@@ -104,38 +107,49 @@ async def entity(
     without: Collection[int], only: Collection[int] | None,
 ) -> Lane:  # fmt: skip
     """By whom or what they are about: the rarer a name, the more it says."""
-    found = await _entities(tx, user_id, names, phrases)
-    if not found:
-        return {}
     most = float(idf(whole.documents, 1)) or 1.0
     lane: dict[int, float] = {}
-    about = await memory_search.about(tx, user_id, found, newest=NEWEST, each=OF_EACH)
-    for memories, docs in about:
-        rarity = float(idf(whole.documents, memories)) / most
-        for doc in docs:
+    for one in await _meant(tx, user_id, names, phrases):
+        rarity = float(idf(whole.documents, one.memories)) / most
+        for doc in one.docs:
             if doc not in without and (only is None or doc in only):
                 lane[doc] = lane.get(doc, 0.0) + rarity
     return lane
 
 
-async def _entities(
+async def _meant(
     tx: Tx, user_id: UUID, names: Sequence[str], phrases: Sequence[str]
-) -> list[UUID]:
+) -> list[About]:
     """The entities that are meant: by their very name, or else by one very like it."""
     keys = [key for name in names if (key := normalise(name))]
-    exact = await memory_search.named(tx, user_id, keys or _names_in(phrases))
-    found = [one for key in exact for one in exact[key]]
-    missing = [key for key in keys if key not in exact]
-    if missing:
-        known = await entities.known(tx, user_id)
-        choices = [key for _, key, _ in known]
-        for key in missing:
-            like = process.extract(
-                key, choices, scorer=fuzz.ratio, score_cutoff=LIKENESS, limit=ENTITIES
-            )
-            found += [known[at][0] for _, _, at in like]
-        found = await entities.follow(tx, user_id, found)
-    return list(dict.fromkeys(found))[:ENTITIES]
+    wanted = keys or _names_in(phrases)
+    if not wanted:
+        return []
+    found = await memory_search.about_named(
+        tx, user_id, wanted, most=ENTITIES, newest=NEWEST, each=OF_EACH
+    )
+    missing = set(keys) - {key for one in found for key in one.keys}
+    if not missing:
+        return found
+    like = await _like(tx, user_id, [key for key in keys if key in missing])
+    more = [one for one in like if one not in {each.id for each in found}]
+    return found + await memory_search.about(
+        tx, user_id, more[: ENTITIES - len(found)], newest=NEWEST, each=OF_EACH
+    )
+
+
+async def _like(tx: Tx, user_id: UUID, keys: Sequence[str]) -> list[UUID]:
+    """The entities whose names are very like these, merges followed."""
+    known = await entities.known(tx, user_id)
+    choices = [key for _, key, _ in known]
+    found = [
+        known[at][0]
+        for key in keys
+        for _, _, at in process.extract(
+            key, choices, scorer=fuzz.ratio, score_cutoff=LIKENESS, limit=ENTITIES
+        )
+    ]
+    return list(dict.fromkeys(await entities.follow(tx, user_id, found)))
 
 
 def _names_in(phrases: Sequence[str]) -> list[str]:

@@ -120,37 +120,40 @@ def successor(old: Memory, now: Memory) -> LinkedMemory:
 
 
 async def belonging(
-    tx: Tx, user_id: UUID, hits: Sequence[Memory], *, limit: int,
+    tx: Tx, user_id: UUID, hits: Mapping[UUID, bool], *, limit: int,
     without: frozenset[UUID] = frozenset(), as_of: datetime | None = None,
     depth: int = DEEPEST,
-) -> dict[UUID, list[LinkedMemory]]:  # fmt: skip
-    """For each of these memories at most `limit` others that belong to it and are not among them:
-    of a superseded one first what stands in its place (unless an earlier date counts), then those
-    linked most strongly. With `as_of`, only what was true then."""
-    found = await ways(tx, user_id, [one.id for one in hits], depth=depth)
-    closed = [one.id for one in hits if as_of is None and one.superseded_by is not None]
+) -> tuple[dict[UUID, Memory], dict[UUID, list[LinkedMemory]]]:  # fmt: skip
+    """Memories, read with what belongs to them: `hits` says of each whether it was superseded.
+
+    What belongs to one are at most `limit` others that are not among `hits`: of a superseded one
+    first what stands in its place (unless an earlier date counts), then those linked most
+    strongly. With `as_of`, only what was true then.
+    """
+    found = await ways(tx, user_id, list(hits), depth=depth) if limit else {}
+    closed = [one for one, superseded in hits.items() if superseded and as_of is None and limit]
     instead = await standing(tx, user_id, closed) if closed else {}
-    passed_over = {one.id for one in hits} | without
+    passed_over = hits.keys() | without
     nearest = {
         one: [way for way in ways if way.at not in passed_over][: 4 * limit]
         for one, ways in found.items()
     }
     wanted = {way.at for ways in nearest.values() for way in ways} | set(instead.values())
-    rows = await memories.find(tx, user_id, list(wanted))
+    rows = await memories.find(tx, user_id, [*hits, *(wanted - hits.keys())])
     result: dict[UUID, list[LinkedMemory]] = {}
-    for one in hits:
+    for one in hits.keys() & rows.keys():
         brought: list[LinkedMemory] = []
-        first = instead.get(one.id)
-        if first is not None:
-            brought.append(successor(one, rows[first]))
-        for way in nearest[one.id]:
+        first = instead.get(one)
+        if first is not None and first in rows:
+            brought.append(successor(rows[one], rows[first]))
+        for way in nearest.get(one, ()):
             memory = rows.get(way.at)
             if memory is None or memory.id == first or len(brought) >= limit:
                 continue
             if memory.status == "active" and _true_at(memory, as_of):
                 brought.append(reached(way, memory))
-        result[one.id] = brought
-    return result
+        result[one] = brought
+    return {one: rows[one] for one in hits if one in rows}, result
 
 
 def _true_at(memory: Memory, at: datetime | None) -> bool:

@@ -24,11 +24,12 @@ from mira.memory.encoding import Encoders, ready
 from mira.memory.model import LinkedMemory, Memory
 from mira.memory.query import RecallQuery
 from mira.memory.ranking import Blend
-from mira.store import memories, memory_search, postings, spaces, traces, vectors
+from mira.store import memory_search, search_opening, signatures, traces, vectors
 from mira.store.database import Database, Tx
 from mira.store.memory_search import SHARED
-from mira.store.postings import Corpus
-from mira.store.spaces import Source, Spaces
+from mira.store.search_opening import OfMemories
+from mira.store.signatures import Signs
+from mira.store.spaces import Source
 from mira.store.traces import Trace
 
 #: How many linked memories each hit brings.
@@ -68,9 +69,6 @@ class _Phrases:
         self._encoders = encoders
         self._vectors: dict[str, list[Sequence[float]] | None] = {}
 
-    def tried(self, model: str) -> bool:
-        return model in self._vectors
-
     def of(self, model: str) -> list[Sequence[float]] | None:
         """None if there is no encoder for the model, or nothing to encode."""
         return self._vectors.get(model)
@@ -90,13 +88,24 @@ class _Phrases:
 
 
 class _Begun(NamedTuple):
-    """What a search has read before it has vectors."""
+    """What a search has read of one user before it has vectors."""
 
-    known: Spaces | None
-    whole: Corpus
+    opening: OfMemories
     without: set[int]
     only: set[int] | None
     lanes: dict[str, lanes.Lane]
+    #: Of a large store, and only if it is to be compared by them.
+    signs: Signs | None
+
+
+class _Asked(NamedTuple):
+    """One search, as all of its steps need it."""
+
+    query: RecallQuery
+    phrases: _Phrases
+    now: datetime
+    #: How many linked memories each hit brings.
+    linked: int
 
 
 class MemorySearch:
@@ -120,116 +129,121 @@ class MemorySearch:
         """At most `limit` memories (default: the query's), best first, with at most `linked`
         others each. Raises ValidationFailed if nothing is asked."""
         phrases = _phrases(query)
-        now = self._clock.now()
         if limit is not None:
             query = msgspec.structs.replace(query, limit=limit)
-        asked = _Phrases(self._encoders, phrases)
-        own = await self._of(user_id, query, asked, now)
-        shared = None if user_id == SHARED else await self._of_all(query, asked, now)
-        everything = [own] if shared is None else [own, shared]
-        order = candidates.ranked(everything, query, self._blend)
+        asked = _Asked(query, _Phrases(self._encoders, phrases), self._clock.now(), linked)
+        own, shared = await self._begun(user_id, asked)
+        everything = []
+        if shared is not None:
+            async with self._database.user(SHARED, planned_once=True) as tx:
+                everything = [await _end(tx, SHARED, asked, shared)]
         trace = None
-        if traced:
-            trace = Trace(
-                id=self._ids.new(), turn_id=turn_id, purpose=purpose, at=now,
-                query=candidates.asked(query, phrases, everything),
-                results=candidates.results(order, query.limit),
-            )  # fmt: skip
-        hits = await self._hits(user_id, query, order[: query.limit], linked, trace)
+        async with self._database.user(user_id, planned_once=True) as tx:
+            everything.insert(0, await _end(tx, user_id, asked, own))
+            order = candidates.ranked(everything, query, self._blend)
+            best = order[: query.limit]
+            if traced:
+                trace = Trace(
+                    id=self._ids.new(), turn_id=turn_id, purpose=purpose, at=asked.now,
+                    query=candidates.asked(query, phrases, everything),
+                    results=candidates.results(order, query.limit),
+                )  # fmt: skip
+                await traces.write(tx, user_id, trace)
+            read = await _read(tx, user_id, asked, best)
+        if any(one.owner != user_id for one in best):
+            async with self._database.user(SHARED, planned_once=True) as tx:
+                read |= await _read(tx, SHARED, asked, best)
         return MemoryRanking(
-            hits=tuple(hits), dense=own.dense, trace_id=None if trace is None else trace.id
-        )
+            hits=tuple(
+                MemoryHit(
+                    memory=read[one.candidate.id][0], score=one.score, relevance=one.relevance,
+                    importance=one.candidate.score, lanes=one.lanes,
+                    shared=one.owner != user_id, linked=read[one.candidate.id][1],
+                )
+                for one in best
+                if one.candidate.id in read
+            ),
+            dense=everything[0].dense, trace_id=None if trace is None else trace.id,
+        )  # fmt: skip
 
-    async def _of(self, owner: UUID, query: RecallQuery, phrases: _Phrases, now: datetime) -> Found:
-        """What one user's memories give. While the phrases are encoded (by the current model; by
-        another only if the user's vectors are still of that one), the lanes that need no vector are
-        read; no transaction waits for a model."""
+    async def _begun(self, user_id: UUID, asked: _Asked) -> tuple[_Begun, _Begun | None]:
+        """What there is before the vectors, of the user and of what everybody shares.
+
+        While the phrases are encoded (by the current model; by another only if vectors are still
+        of that one), what needs no vector is read; no transaction waits for a model."""
         failed: MiraError | None = None
+        shared: _Begun | None = None
         async with anyio.create_task_group() as group:
-            group.start_soon(phrases.encode, None)
+            group.start_soon(asked.phrases.encode, None)
             try:
-                async with self._database.user(owner) as tx:
-                    begun = await self._begin(tx, owner, query, phrases)
+                async with self._database.user(user_id, planned_once=True) as tx:
+                    own = await _begin(tx, user_id, asked)
+                if user_id != SHARED and await memory_search.any_active(
+                    self._database.step, SHARED
+                ):
+                    async with self._database.user(SHARED, planned_once=True) as tx:
+                        shared = await _begin(tx, SHARED, asked)
             except MiraError as error:
                 failed = error
         if failed is not None:
             raise failed
-        if begun.known is not None and not phrases.tried(begun.known.active.model):
-            await phrases.encode(begun.known.active.model)
-        async with self._database.user(owner) as tx:
-            return await self._end(tx, owner, query, phrases, begun, now)
+        for one in (own, shared):
+            if one is not None and one.opening.spaces is not None:
+                await asked.phrases.encode(one.opening.spaces.active.model)
+        return own, shared
 
-    async def _begin(self, tx: Tx, owner: UUID, query: RecallQuery, phrases: _Phrases) -> _Begun:
-        known = await spaces.find(tx, owner)
-        without = set(await memory_search.docs_of(tx, owner, list(query.exclude)))
-        only = None
-        if query.as_of is not None:
-            only = set(await memory_search.true_at(tx, owner, query.as_of))
-        whole = await postings.corpus(tx, owner, Source.MEMORIES)
-        said, most = phrases.said, lanes.depth(query.limit)
-        found: dict[str, lanes.Lane] = {}
-        found["lexical"] = await lanes.lexical(tx, owner, whole, said, without, only, most=most)
-        found["entity"] = await lanes.entity(tx, owner, whole, query.entities, said, without, only)
-        return _Begun(known, whole, without, only, found)
 
-    async def _end(
-        self, tx: Tx, owner: UUID, query: RecallQuery, phrases: _Phrases, begun: _Begun,
-        now: datetime,
-    ) -> Found:  # fmt: skip
-        known, whole, without, only, said = begun
-        most = lanes.depth(query.limit)
-        found: dict[str, lanes.Lane] = {}
-        dense = "no vectors yet"
-        if known is not None:
-            encoded = phrases.of(known.active.model)
-            dense = "no encoder" if encoded is None else vectors.method(whole.documents)
-            if encoded is not None:
-                found["dense"] = await lanes.dense(
-                    tx, owner, whole, known.active, encoded, without, only, most=most
-                )
-        found |= said
-        docs = list(dict.fromkeys(doc for lane in found.values() for doc in lane))
-        return Found(
-            owner=owner, lanes=found, dense=dense,
-            candidates=await memory_search.candidates(tx, owner, docs, now),
-            use_day=await memories.use_days(tx, owner),
-        )  # fmt: skip
+async def _begin(tx: Tx, owner: UUID, asked: _Asked) -> _Begun:
+    query, said = asked.query, asked.phrases.said
+    opening = await search_opening.of_memories(tx, owner, list(query.exclude))
+    whole, without = opening.corpus, set(opening.without)
+    only = None
+    if query.as_of is not None:
+        only = set(await memory_search.true_at(tx, owner, query.as_of))
+    found: dict[str, lanes.Lane] = {}
+    found["lexical"] = await lanes.lexical(
+        tx, owner, whole, said, without, only, most=lanes.depth(query.limit)
+    )
+    found["entity"] = await lanes.entity(tx, owner, whole, query.entities, said, without, only)
+    signs = None
+    if opening.spaces is not None and only is None and vectors.method(whole.documents) == "signs":
+        signs = await signatures.read(tx, owner, Source.MEMORIES, opening.spaces.active)
+    return _Begun(opening, without, only, found, signs)
 
-    async def _of_all(self, query: RecallQuery, phrases: _Phrases, now: datetime) -> Found | None:
-        async with self._database.user(SHARED) as tx:
-            there = await memory_search.any_active(tx, SHARED)
-        return await self._of(SHARED, query, phrases, now) if there else None
 
-    async def _hits(
-        self, user_id: UUID, query: RecallQuery, best: Sequence[Ranked], linked: int,
-        trace: Trace | None,
-    ) -> list[MemoryHit]:  # fmt: skip
-        """The best, read with what belongs to them; the trace is written on the way."""
-        rows: dict[UUID, Memory] = {}
-        along: dict[UUID, list[LinkedMemory]] = {}
-        for owner in dict.fromkeys([user_id, *(one.owner for one in best)]):
-            ids = [one.candidate.id for one in best if one.owner == owner]
-            written = trace if owner == user_id else None
-            if not ids and written is None:
-                continue
-            async with self._database.user(owner) as tx:
-                if written is not None:
-                    await traces.write(tx, user_id, written)
-                rows |= await memories.find(tx, owner, ids)
-                if linked and ids:
-                    along |= await linking.belonging(
-                        tx, owner, [rows[one] for one in ids if one in rows], limit=linked,
-                        without=query.exclude, as_of=query.as_of,
-                    )  # fmt: skip
-        return [
-            MemoryHit(
-                memory=rows[one.candidate.id], score=one.score, relevance=one.relevance,
-                importance=one.candidate.score, lanes=one.lanes, shared=one.owner != user_id,
-                linked=tuple(along.get(one.candidate.id, ())),
-            )
-            for one in best
-            if one.candidate.id in rows
-        ]  # fmt: skip
+async def _end(tx: Tx, owner: UUID, asked: _Asked, begun: _Begun) -> Found:
+    opening, without, only, said, signs = begun
+    found: dict[str, lanes.Lane] = {}
+    dense = "no vectors yet"
+    if opening.spaces is not None:
+        space, whole = opening.spaces.active, opening.corpus
+        encoded = asked.phrases.of(space.model)
+        dense = "no encoder" if encoded is None else vectors.method(whole.documents)
+        if encoded is not None:
+            found["dense"] = await lanes.dense(
+                tx, owner, whole, space, encoded, without, only,
+                most=lanes.depth(asked.query.limit), signs=signs,
+            )  # fmt: skip
+    found |= said
+    docs = list(dict.fromkeys(doc for lane in found.values() for doc in lane))
+    return Found(
+        owner=owner, lanes=found, dense=dense, use_day=opening.use_days,
+        candidates=await memory_search.candidates(tx, owner, docs, asked.now, opening.use_days),
+    )  # fmt: skip
+
+
+_Read = dict[UUID, tuple[Memory, tuple[LinkedMemory, ...]]]
+
+
+async def _read(tx: Tx, owner: UUID, asked: _Asked, best: Sequence[Ranked]) -> _Read:
+    """Those of the best that are this user's, each with what belongs to it."""
+    hits = {one.candidate.id: one.candidate.superseded for one in best if one.owner == owner}
+    if not hits:
+        return {}
+    rows, along = await linking.belonging(
+        tx, owner, hits, limit=asked.linked, without=asked.query.exclude, as_of=asked.query.as_of
+    )
+    return {one: (rows[one], tuple(along[one])) for one in rows}
 
 
 def _phrases(query: RecallQuery) -> list[str]:

@@ -33,6 +33,8 @@ STATEMENT_TIMEOUT = 30.0
 #: How long the end of a transaction may take once its block is over, even when cancelled.
 END_TIMEOUT = 5.0
 
+_PLANNED_ONCE = ", set_config('plan_cache_mode', 'force_generic_plan', true)"
+
 Connect = Mapping[str, Any]
 """Arguments of asyncpg.connect: either {"dsn": …} or host, user and database."""
 
@@ -272,13 +274,17 @@ class Database:
             raise
         return cls(*pools)
 
-    def user(self, user_id: UUID) -> AbstractAsyncContextManager[Tx]:
-        """A transaction of one user: only that user's rows exist in it."""
+    def user(self, user_id: UUID, *, planned_once: bool = False) -> AbstractAsyncContextManager[Tx]:
+        """A transaction of one user: only that user's rows exist in it.
+
+        `planned_once`: its statements are planned once for each connection, not for their values
+        each time. That is for statements whose plan should be the same whatever is asked, such as
+        a search's, of which half of the time went into planning.
+        """
         # A UUID object prints as hex and dashes alone, so it is safe inside the statement; one
         # message instead of three round trips.
-        return _Transaction(
-            self._app, f"begin; select set_config('app.user_id', '{UUID(int=user_id.int)}', true)"
-        )
+        begin = f"begin; select set_config('app.user_id', '{UUID(int=user_id.int)}', true)"
+        return _Transaction(self._app, begin + _PLANNED_ONCE if planned_once else begin)
 
     def engine(self) -> AbstractAsyncContextManager[Tx]:
         """A transaction of the engine: outbox, dead letters, users and keys; no conversation."""

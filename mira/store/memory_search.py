@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from mira.store.database import Tx
+from mira.store.database import Caller, Tx
 from mira.store.spaces import Source
 
 #: The user whom nobody is, whose memories everybody finds.
@@ -42,21 +42,20 @@ async def sharing_rare_terms(
 
 
 async def candidates(
-    tx: Tx, user_id: UUID, docs: Sequence[int], now: datetime
+    tx: Tx, user_id: UUID, docs: Sequence[int], now: datetime, use_days: int
 ) -> dict[int, Candidate]:
-    """Those of these documents that are active memories, scored as of `now`: their use, age and
-    dates as they are; of their entities what was counted last, since those can be many."""
+    """Those of these documents that are active memories, scored as of `now`, a day on which the
+    user has `use_days` behind them: their use, age and dates as they are; of their entities what
+    was counted last, since those can be many."""
     rows = await tx.fetch(
         "select m.id, m.doc, m.superseded_by is not null as superseded, s.use_day_created, "
-        "  memory_score(c.use_days, s.use_day_created, s.use_day_accessed, s.access_count, "
+        "  memory_score($4, s.use_day_created, s.use_day_accessed, s.access_count, "
         "    s.mention_count, (select count(*) from memory_links l join memories f "
         "      on f.id = l.from_id and f.status = 'active' where l.to_id = m.id), "
         "    s.shared_entities, m.happens_at, m.expires_at, $3) as score "
         "from memories m join memory_scores s on s.memory_id = m.id "
-        "cross join (select coalesce((select use_days from conversations where user_id = $1), 0)) "
-        "  as c(use_days) "
         "where m.user_id = $1 and m.doc = any($2) and m.status = 'active'",
-        user_id, list(docs), now,
+        user_id, list(docs), now, use_days,
     )  # fmt: skip
     return {row["doc"]: Candidate(**dict(row)) for row in rows}
 
@@ -71,52 +70,62 @@ async def true_at(tx: Tx, user_id: UUID, at: datetime) -> list[int]:
     return [row["doc"] for row in rows]
 
 
-async def docs_of(tx: Tx, user_id: UUID, ids: Sequence[UUID]) -> list[int]:
-    """The numbers of those of these memories that exist."""
-    if not ids:
-        return []
-    rows = await tx.fetch(
-        "select doc from memories where user_id = $1 and id = any($2)", user_id, list(ids)
-    )
-    return [row["doc"] for row in rows]
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """An entity and what is about it."""
+
+    id: UUID
+    #: How many memories it has, counted up to ten times `newest`.
+    memories: int
+    #: Of the newest of them the most important active ones.
+    docs: list[int]
+    #: Which of the names that were looked for it bears, or those that were merged into it.
+    keys: tuple[str, ...] = ()
+
+
+_ABOUT = (
+    "e.id, (select count(*) from (select from memory_entities x where x.entity_id = e.id "
+    "    limit $4 * 10) counted) as memories, "
+    "  array(select m.doc from (select x.memory_id from memory_entities x "
+    "      where x.entity_id = e.id order by x.memory_id desc limit $4) newest "
+    "    join memories m on m.id = newest.memory_id and m.status = 'active' "
+    "    join memory_scores s on s.memory_id = m.id "
+    "    order by s.importance desc, m.doc desc limit $3) as docs"
+)
 
 
 async def about(
     tx: Tx, user_id: UUID, entity_ids: Sequence[UUID], *, newest: int, each: int
-) -> list[tuple[int, list[int]]]:
-    """For each entity: how many memories it has (counted up to ten times `newest`), and of the
-    `newest` of them the `each` most important active ones."""
+) -> list[About]:
+    """For each entity how many memories it has, and of the `newest` of them the `each` most
+    important active ones."""
     rows = await tx.fetch(
-        "select (select count(*) from (select from memory_entities x where x.entity_id = e.id "
-        "    limit $4 * 10) counted) as memories, "
-        "  array(select m.doc from (select x.memory_id from memory_entities x "
-        "      where x.entity_id = e.id order by x.memory_id desc limit $4) newest "
-        "    join memories m on m.id = newest.memory_id and m.status = 'active' "
-        "    join memory_scores s on s.memory_id = m.id "
-        "    order by s.importance desc, m.doc desc limit $3) as docs "
-        "from entities e where e.user_id = $1 and e.id = any($2)",
+        f"select {_ABOUT} from entities e where e.user_id = $1 and e.id = any($2)",  # noqa: S608
         user_id, list(entity_ids), each, newest,
     )  # fmt: skip
-    return [(row["memories"], row["docs"]) for row in rows]
+    return [About(**dict(row)) for row in rows]
 
 
-async def named(tx: Tx, user_id: UUID, keys: Sequence[str]) -> dict[str, list[UUID]]:
-    """The entities (merges followed) that bear these very names, whatever their type."""
+async def about_named(
+    tx: Tx, user_id: UUID, keys: Sequence[str], *, most: int, newest: int, each: int
+) -> list[About]:
+    """As `about`, of the first `most` entities that bear one of these very names, whatever their
+    type; of those that were merged into others, of these."""
     rows = await tx.fetch(
-        "select key, coalesce(merged_into, id) as id from entities "
-        "where user_id = $1 and key = any($2) order by created_at, id",
-        user_id, list(keys),
+        "with recursive onward(key, since, at, next) as ("  # noqa: S608
+        "  select key, created_at, id, merged_into from entities "
+        "    where user_id = $1 and key = any($2) "
+        "  union select o.key, o.since, e.id, e.merged_into "
+        "    from onward o join entities e on e.id = o.next), "
+        "named as (select at as id, array_agg(distinct key) as keys, min(since) as since "
+        "  from onward where next is null group by 1 order by since, id limit $5) "
+        f"select {_ABOUT}, keys from named join entities e using (id) order by since, id",
+        user_id, list(keys), each, newest, most,
     )  # fmt: skip
-    found: dict[str, list[UUID]] = {}
-    for row in rows:
-        found.setdefault(row["key"], []).append(row["id"])
-    return found
+    return [About(**dict(row)) for row in rows]
 
 
-async def any_active(tx: Tx, user_id: UUID) -> bool:
+async def any_active(caller: Caller, user_id: UUID) -> bool:
     """Whether the user has a memory that can be found."""
-    there: bool = await tx.value(
-        "select exists (select from corpora where user_id = $1 and source = $2 and documents > 0)",
-        user_id, Source.MEMORIES,
-    )  # fmt: skip
+    row = await caller.call("has_memories", user_id)
+    there: bool = row[0]
     return there

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mira.messages.content import Role
 from mira.store import signatures
 from mira.store.database import Tx
+from mira.store.signatures import Signs
 from mira.store.spaces import Source, Space, literal
 
 Ints = NDArray[np.int64]
@@ -61,18 +62,19 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def nearest(
-    tx: Tx, user_id: UUID, space: Space, vector: Sequence[float], *, documents: int, limit: int
-) -> Near:
+    tx: Tx, user_id: UUID, space: Space, vector: Sequence[float], *, documents: int, limit: int,
+    signs: Signs | None = None,
+) -> Near:  # fmt: skip
     """The `limit` nearest documents of each kind, of the `documents` that the user has.
 
-    Exact as long as there are few enough; beyond, exact among those that are near by their signs.
+    Exact as long as there are few enough; beyond, exact among those that are near by their signs,
+    which are read unless they are given.
     """
     wanted = ""
     values: list[object] = [user_id, Source.PASSAGES, space.id, literal(vector), limit]
     if method(documents) == "signs":
-        values.append(
-            await signatures.nearest(tx, user_id, Source.PASSAGES, space, vector, limit=SIGNED)
-        )
+        signs = signs or await signatures.read(tx, user_id, Source.PASSAGES, space)
+        values.append(signs.nearest(vector, limit=SIGNED))
         wanted = "and doc = any($6) "
     rows = await tx.fetch(
         # The text of the vector is in a sub-query, so that it is read once and not for every row.

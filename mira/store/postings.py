@@ -152,7 +152,7 @@ async def lists(
         "left join lateral (select array_agg(doc) as docs, array_agg(tf) as tf, "
         "    array_agg(length) as lengths "
         "  from (select doc, tf, length from postings where user_id = $1 and source = $2 "
-        "    and term = t.term order by doc desc limit $4) newest) p on not t.common "
+        "    and term = t.term and not t.common order by doc desc limit $4) newest) p on true "
         "order by t.documents, t.term",
         user_id, source, list(terms), budget,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import IntEnum
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from mira.errors import ValidationFailed
@@ -72,14 +73,23 @@ async def register(tx: Tx, model: str, dimension: int, now: datetime) -> Space:
 
 async def find(tx: Tx, user_id: UUID) -> Spaces | None:
     """The user's spaces; None as long as nothing of theirs has a vector."""
-    row = await tx.row(
-        "select a.id, a.name, a.dimension, n.id as next_id, n.name as next_name, "
-        "n.dimension as next_dimension from embedding_spaces s "
-        "join embedding_models a on a.id = s.active left join embedding_models n on n.id = s.next "
-        "where s.user_id = $1",
-        user_id,
-    )
-    if row is None:
+    row = await tx.row(f"select {COLUMNS} from {TABLES} where s.user_id = $1", user_id)  # noqa: S608
+    return None if row is None else of_row(row)
+
+
+#: What `of_row` reads, for statements that read it together with something else.
+COLUMNS = (
+    "a.id, a.name, a.dimension, n.id as next_id, n.name as next_name, n.dimension as next_dimension"
+)
+TABLES = (
+    "embedding_spaces s join embedding_models a on a.id = s.active "
+    "left join embedding_models n on n.id = s.next"
+)
+
+
+def of_row(row: asyncpg.Record) -> Spaces | None:
+    """The spaces in a row that has COLUMNS; None if they are null."""
+    if row["id"] is None:
         return None
     following = (
         None

@@ -296,15 +296,13 @@ async def test_a_large_store_is_searched_by_signs_first_and_finds_the_same(
                 for documents in (40, 100_000)
             ]  # fmt: skip
             assert found[0] == found[1]
-            pool = await signatures.nearest(
-                tx, user.id, Source.MEMORIES, ours.active, asked, limit=20
-            )
+            signs = await signatures.read(tx, user.id, Source.MEMORIES, ours.active)
+            pool = signs.nearest(asked, limit=20)
             assert len(pool) == 20
             assert found[0][0].doc in pool
     async with here.database.user(other.id) as tx:
-        assert await signatures.nearest(
-            tx, other.id, Source.MEMORIES, ours.active, asked, limit=20
-        ) == []  # fmt: skip
+        signs = await signatures.read(tx, other.id, Source.MEMORIES, ours.active)
+        assert signs.nearest(asked, limit=20) == []
 
 
 async def test_reciprocal_ranks_can_be_chosen_instead(here: Remembering, user: User) -> None:
