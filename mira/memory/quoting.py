@@ -11,7 +11,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 #: The marks that our templates use. Anything like them in somebody's words is disarmed.
 _MARKS = re.compile(
     r"<(?=\s*/?\s*(?:line|earlier|conversation|memory|memories|new|candidate|set|merge|entity|group"
-    r"|entities|known)\b)",
+    r"|entities|known|summary|passage)\b)",
     re.IGNORECASE,
 )
 

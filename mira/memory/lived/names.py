@@ -1,0 +1,116 @@
+"""Names in a sentence, and whether a source has them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from mira.memory.entities import Mention
+from mira.memory.lived.days import MONTHS, WEEKDAYS
+from mira.memory.terms import STOP_WORDS
+
+#: Languages in which a capital inside of a sentence makes a name; German gives one to every noun.
+_CAPITALS = frozenset({"en", "fr", "es", "it", "pt", "nl"})
+_TOKEN = re.compile(r"[^\W_]+(?:[.'’&-][^\W_]+)*")
+#: "A380", "v2.1", "release-1.4.2", "10.0.0.1", addresses of mail: true only to the letter.
+_CODE = re.compile(
+    r"(?<![\w@.-])(?:[A-Za-z][\w-]*\d[\w.-]*\w|[A-Za-z]\d+|\d+(?:\.\d+){2,}|[\w.+-]+@[\w-]+\.[\w.]+)"
+)
+#: Without an article after these a German noun is a name, but for some.
+_GERMAN = re.compile(r"\b(?:mit|von|bei|nach|in|aus|für|namens|Frau|Herrn?)\s+([A-ZÄÖÜ][\wäöüß-]+)")
+_NO_NAMES = frozenset((
+    "hause", "ruhe", "freude", "zukunft", "zeit", "wirklichkeit", "zusammenarbeit", "hilfe",
+    "bezug", "summe", "ordnung", "eile", "form", "richtung", "vorbereitung", "planung", "rente",
+    "pension", "fragen", "beginn", "ende", "kraft", "betrieb",
+))  # fmt: skip
+_TITLES = frozenset((
+    "mr", "mrs", "ms", "dr", "prof", "sir", "madam", "st", "frau", "herr", "herrn", "i", "i'm",
+    "i've", "i'd", "i'll", "ok", "tv", "mira", "am", "pm", "uhr",
+))  # fmt: skip
+
+
+def named(sentence: str, entities: Sequence[Mention], language: str | None) -> list[str]:
+    """The names in a sentence of a summary, each once. `entities`: those that were recognised."""
+    found: dict[str, None] = {}
+    tokens = list(_TOKEN.finditer(sentence))
+    if language in _CAPITALS or language is None:
+        for place, token in enumerate(tokens):
+            before = sentence[: token.start()].rstrip()
+            begins = place == 0 or before.endswith((":", "“", '"', "(", "–", "—"))
+            if token[0][0].isupper() and not begins and _is_name(token[0]):
+                found.setdefault(token[0])
+    if language in ("en", None):
+        for entity in entities:
+            for token in _TOKEN.finditer(entity.name):
+                if token[0][0].isupper() and _is_name(token[0]):
+                    found.setdefault(token[0])
+    if language == "de":
+        for match in _GERMAN.finditer(sentence):
+            if _is_name(match[1]) and match[1].lower() not in _NO_NAMES:
+                found.setdefault(match[1])
+    for match in _CODE.finditer(sentence):
+        found.setdefault(match[0])
+    return list(found)
+
+
+def _is_name(token: str) -> bool:
+    word = _plain(token)
+    return (
+        len(word) > 1
+        and any(letter.isalpha() for letter in word)
+        and word not in STOP_WORDS
+        and word not in _TITLES
+        and word not in MONTHS
+        and word not in WEEKDAYS
+        and word.removesuffix("s") not in WEEKDAYS
+    )
+
+
+class Names:
+    """The words of a source."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._words: set[str] = set()
+        self._beginnings: set[str] = set()
+        self._initials: set[str] = set()
+        codes: list[str] = []
+        for text in texts:
+            found = [_plain(token[0]) for token in _TOKEN.finditer(text)]
+            self._words.update(found)
+            for word in found:
+                self._words.update(part for part in re.split(r"[.'&-]", word) if part)
+            for length in (2, 3, 4):
+                self._initials.update(
+                    "".join(word[0] for word in found[at : at + length])
+                    for at in range(len(found) - length + 1)
+                )
+            codes += (match[0].lower() for match in _CODE.finditer(text))
+        self._codes = frozenset(codes)
+        self._beginnings = {word[:-1] for word in self._words if len(word) > 4}
+        self._beginnings |= {word[:-2] for word in self._words if len(word) > 5}
+
+    def has(self, name: str) -> bool:
+        """Whether a name is there, in another case or number, or as the words it abbreviates."""
+        word = _plain(name)
+        if _CODE.fullmatch(name):
+            return name.lower() in self._codes or word in self._words
+        if self._has(word):
+            return True
+        if name.isupper() and word in self._initials:
+            return True
+        parts = [part for part in re.split(r"[.'&-]", word) if part]
+        return len(parts) > 1 and all(self._has(part) or part in STOP_WORDS for part in parts)
+
+    def _has(self, word: str) -> bool:
+        if word in self._words or word in self._beginnings:
+            return True
+        # "Annas", "Viennese" beside "Vienna": an ending of one or two letters more.
+        return len(word) > 4 and (word[:-1] in self._words or word[:-2] in self._words)
+
+
+def _plain(word: str) -> str:
+    """Without case, accents and a possessive ending."""
+    folded = unicodedata.normalize("NFD", word.replace("’", "'").casefold())
+    bare = "".join(letter for letter in folded if not unicodedata.combining(letter))
+    return bare.removesuffix("'s").removesuffix("'")
