@@ -7,7 +7,7 @@ from mira.prompt.layout import Placement
 from mira.prompt.tags import passage
 from mira.prompt.trinket import Fill, Trinket
 
-_MOST, _COMPACT = 6_000, 300
+_MOST, _COMPACT = 6_000, 240
 
 
 def render(inputs: Inputs, fill: Fill) -> str:
