@@ -16,6 +16,7 @@ that lies below (see bench.provider_batches). The controls:
                        the answer, `marker` is what stands in `[#…]` in the last user message,
                        `outcome` is complete, cut, error, aborted (the client left) or open
     GET    /_requests  the bodies received, the last thousand, with their headers but no key
+    GET    /_aside     the bodies of requests to the model that is asked beside the conversation
     GET    /_state     {open, served, connections}
     DELETE /_stamps    forget stamps and requests
 """
@@ -51,6 +52,7 @@ class ProviderDouble:
         self.script: Script = script or Script()
         self.stamps: deque[Stamp] = deque(maxlen=200_000)
         self.requests: deque[dict[str, Any]] = deque(maxlen=keep_requests)
+        self.aside: deque[dict[str, Any]] = deque(maxlen=keep_requests)
         self.cache = PrefixCache()
         self.batches = BatchDesk(self)
         self.open = 0

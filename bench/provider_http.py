@@ -18,7 +18,7 @@ import msgspec
 from bench import provider_batches
 from bench import provider_wire as wire
 from bench.provider_answer import Asked, Protocol
-from bench.provider_script import Failure, load
+from bench.provider_script import ASIDE, Failure, load
 
 if TYPE_CHECKING:
     from bench.provider_double import ProviderDouble
@@ -127,6 +127,8 @@ class Connection(asyncio.Protocol):
                 self._reply(200, _encode(list(double.stamps)))
             case "GET", "/_requests":
                 self._reply(200, _encode(list(double.requests)))
+            case "GET", "/_aside":
+                self._reply(200, _encode(list(double.aside)))
             case "GET", "/_state":
                 state = {
                     "open": double.open,
@@ -137,6 +139,7 @@ class Connection(asyncio.Protocol):
             case "DELETE", "/_stamps":
                 double.stamps.clear()
                 double.requests.clear()
+                double.aside.clear()
                 self._reply(200, b"{}")
             case _:
                 self._reply(404, b'{"error":{"type":"not_found_error","message":"No such path."}}')
@@ -154,13 +157,17 @@ class Connection(asyncio.Protocol):
             self._reply(400, wire.failed(broken, protocol))
             return
         shown = {name: value for name, value in headers.items() if name not in _HIDDEN_HEADERS}
-        double.requests.append({"protocol": protocol, "headers": shown, "body": wanted})
-        behaviour = double.script.take(asked.last_user_message)
-        found = _MARKER.search(asked.last_user_message)
-        stamp = Stamp(asked.serial, found[1] if found else "", protocol, received)
-        double.stamps.append(stamp)
-        self.stamp = stamp
-        double.count_open(1)
+        kept = {"protocol": protocol, "headers": shown, "body": wanted}
+        if wanted.get("model") == ASIDE:
+            double.aside.append(kept)
+            behaviour = double.script.aside
+        else:
+            double.requests.append(kept)
+            behaviour = double.script.take(asked.last_user_message)
+            found = _MARKER.search(asked.last_user_message)
+            self.stamp = Stamp(asked.serial, found[1] if found else "", protocol, received)
+            double.stamps.append(self.stamp)
+            double.count_open(1)
         if behaviour.error is not None:
             extra = ""
             if behaviour.error.retry_after is not None:

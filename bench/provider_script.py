@@ -1,8 +1,8 @@
 """What a provider double does: the script that is posted to it, as values.
 
-A script is JSON: `{"default": B, "queue": [B, …], "rules": [B, …], "batches": …}`, every part
-optional (for the last see bench.provider_batches), where a behaviour B is an object with any of
-these fields:
+A script is JSON: `{"default": B, "queue": [B, …], "rules": [B, …], "aside": B, "batches": …}`,
+every part optional (for the last see bench.provider_batches), where a behaviour B is an object
+with any of these fields:
 
     text            the reply; without it, `tokens` made-up words
     echo            true: the reply is the last text block of the last user message
@@ -30,6 +30,8 @@ these fields:
     contains        rules only: serves requests whose last user message contains this
 
 A request is served by the first rule that fits, else by the head of the queue, else by default.
+Requests to the model ASIDE, which is asked beside the conversation, are served by `aside` alone
+and kept apart: they use up nothing and stand among neither stamps nor requests.
 """
 
 from __future__ import annotations
@@ -37,6 +39,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
+
+#: The model that is asked beside the conversation, and what it says: what a message is about.
+ASIDE = "aside"
+ASIDE_ANSWER = (
+    '{"phrases": ["what was said"], "entities": [], "retain": [], "complexity": "complex"}'
+)
 
 SIGNATURE = "RG91YmxlU2lnbmF0dXJl+/=="
 
@@ -110,6 +118,7 @@ class Script(msgspec.Struct, forbid_unknown_fields=True):
     default: Behaviour = msgspec.field(default_factory=Behaviour)
     queue: list[Behaviour] = []
     rules: list[Behaviour] = []
+    aside: Behaviour = msgspec.field(default_factory=lambda: Behaviour(text=ASIDE_ANSWER))
     batches: BatchScript = msgspec.field(default_factory=BatchScript)
 
     def take(self, last_user_message: str) -> Behaviour:

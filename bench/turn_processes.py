@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import httpx2
 
+from bench.provider_script import ASIDE
 from mira.clock import SystemClock
 from mira.ids import SystemIds
 from mira.store import keys
@@ -107,6 +108,7 @@ class Server:
             "MIRA_HOME": str(self.home),
             "MIRA_PORT": "0",
             "MIRA_MODEL": f"{self._provider}:double",
+            "MIRA_MODEL_SUBCORTEX": f"{self._provider}:{ASIDE}",
             "ANTHROPIC_BASE_URL": self._double.url,
             "ANTHROPIC_API_KEY": "sk-bench-not-a-real-key",
             "OPENAI_BASE_URL": f"{self._double.url}/v1",

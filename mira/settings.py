@@ -97,6 +97,9 @@ class Settings(BaseSettings):
     passivate_after: float = Field(1800.0, gt=0)
     stop_grace: float = Field(20.0, ge=0)
     history_tokens: int = Field(40_000, ge=500)
+    segment_minutes: float = Field(120.0, gt=0)
+    summaries_shown: int = Field(4, ge=1, le=5)
+    primer: bool = False
     subcortex_deadline: float = Field(1.5, gt=0)
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
 

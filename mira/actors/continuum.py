@@ -11,26 +11,39 @@ from functools import partial
 from uuid import UUID
 
 from mira.actors.actions import settle_action
+from mira.actors.earlier import read_earlier
 from mira.actors.endings import Endings, closing_event
+from mira.actors.memory_keeper_parts import BRIEFS, keeper_of
 from mira.actors.parts import Parts, Stage
 from mira.actors.runtime.actor import Actor, Context
+from mira.actors.silences import Silences
 from mira.actors.taking_over import Standing, take_over
-from mira.actors.turn_run import Ending, TurnRun
+from mira.actors.turn_prompt import TurnPrompt
+from mira.actors.turn_run import TurnRun
 from mira.actors.voice import Voice
+from mira.actors.working import WorkingState
 from mira.errors import DatabaseUnavailable, StaleEpoch
 from mira.messages.base import Address, Message
-from mira.messages.segment import SegmentOpened
+from mira.messages.memory import CompressSegment
+from mira.messages.segment import (
+    BriefMade,
+    CollapseSegment,
+    PauseSegment,
+    ResumeSegment,
+    SegmentDue,
+    SegmentOpened,
+    SummaryMade,
+)
 from mira.messages.turn import (
     CancelTurn,
-    PromptComposed,
     SettleAction,
     TakeTurns,
+    TrinketRendered,
     TurnStarted,
     TurnState,
     UseDayAdvanced,
 )
-from mira.prompt.composer import Inputs, Prompt
-from mira.store import effects, turns
+from mira.store import turns
 from mira.store.turns import SkippedTurn, TakenTurn
 from mira.telemetry import bound, logger
 
@@ -47,16 +60,29 @@ def door_of(user_id: UUID) -> Address:
 class Continuum(Actor):
     """One user's conversation, while somebody speaks."""
 
-    __slots__ = ("_cancelled", "_endings", "_parts", "_running", "_standing", "_told", "_user_id")
+    __slots__ = (
+        "_cancelled",
+        "_endings",
+        "_parts",
+        "_running",
+        "_shown",
+        "_silences",
+        "_standing",
+        "_told",
+        "_user_id",
+    )
 
     def __init__(self, parts: Parts, user_id: UUID) -> None:
         self._parts = parts
         self._user_id = user_id
         self._endings = Endings(parts, user_id)
+        self._silences = Silences(parts, user_id)
         self._standing: Standing | None = None
         self._running: TurnRun | None = None
         #: Turns to be stopped of which it was not known yet that they run.
         self._cancelled: set[UUID] = set()
+        #: The sections of the last prompt, as they were.
+        self._shown: dict[str, str] = {}
         #: Notices given since this instance was made.
         self._told: set[str] = set()
 
@@ -77,6 +103,22 @@ class Continuum(Actor):
                     await self._next_turn(ctx, standing)
                 case SettleAction(action_id=action_id):
                     await settle_action(self._parts, self._user_id, standing.fence, ctx, action_id)
+                case SegmentDue():
+                    if await self._silences.due(ctx, standing.fence, message):
+                        await self._segment_over(standing)
+                case CollapseSegment():
+                    ended = await self._silences.collapse(ctx, standing.fence)
+                    await self._segment_over(standing)
+                    return ended
+                case SummaryMade():
+                    await self._silences.summarised(ctx, standing.fence, message)
+                    await self._look_back(standing)
+                case BriefMade():
+                    await self._look_back(standing)
+                case PauseSegment():
+                    return await self._silences.pause(standing.fence)
+                case ResumeSegment():
+                    return await self._silences.resume(standing.fence)
                 case _:
                     raise NotImplementedError(type(message).__name__)
         except StaleEpoch:
@@ -102,8 +144,9 @@ class Continuum(Actor):
         # Of those that wait, the database knows.
         self._cancelled.clear()
         taken = await turns.take(
-            parts.database.step, self._user_id, standing.fence, parts.ids.new(), parts.clock.now()
-        )
+            parts.database.step, self._user_id, standing.fence, parts.ids.new(), parts.clock.now(),
+            parts.segment_idle,
+        )  # fmt: skip
         match taken:
             case TakenTurn():
                 with bound(turn_id=str(taken.turn_id), request_id=taken.request_id):
@@ -124,7 +167,8 @@ class Continuum(Actor):
         self, ctx: Context, standing: Standing, taken: TakenTurn, begun_at: float
     ) -> None:
         parts = self._parts
-        run = TurnRun(parts, self._user_id, standing.fence, taken, begun_at, self._told)
+        prompting = TurnPrompt(parts, self._user_id, ctx, standing, taken)
+        run = TurnRun(parts, self._user_id, standing.fence, taken, begun_at, self._told, prompting)
         self._running = run
         if taken.turn_id in self._cancelled:
             run.cancel()
@@ -133,8 +177,8 @@ class Continuum(Actor):
             run.notice("model", notice)
         parts.reached(Stage.RUNNING, taken.turn_id)
         try:
-            await self._announce(ctx, taken)
-            ending = await self._attempt(ctx, standing, taken, run)
+            await self._announce(ctx, standing, taken)
+            ending = await run.run()
             closing = ending.closing
             event = closing_event(
                 self._user_id, taken.turn_id, taken.seq, closing.state, parts.clock.now(),
@@ -150,7 +194,11 @@ class Continuum(Actor):
         if state is not closing.state:
             raise StaleEpoch("The turn was ended by another activation.")
         self._endings.tell(run, ending)
-        standing.live.add(taken.seq, taken.blocks, closing.messages, parts.clock.now())
+        standing.live.add(
+            taken.seq, taken.message_id, taken.blocks, closing.messages, parts.clock.now()
+        )
+        if closing.working is not None:
+            standing.working = prompting.working
         if ending.bug is not None:
             # The turn is closed and the user told. What is held here may be wrong: read it again.
             self._standing = None
@@ -159,23 +207,16 @@ class Continuum(Actor):
             "turn_ended", state=state, attempt=closing.attempt, error=closing.error_code,
             provider=closing.provider, model=closing.model,
         )  # fmt: skip
+        await self._rendered(ctx, taken, prompting)
         await self._endings.settle(ctx, taken.turn_id, event)
+        await self._compress(ctx, standing, taken.segment_id)
 
-    async def _attempt(
-        self, ctx: Context, standing: Standing, taken: TakenTurn, run: TurnRun
-    ) -> Ending:
-        """A turn that cannot even be composed has an ending, too: else it would stop the thread."""
-        try:
-            prompt = await self._compose(ctx, standing, taken)
-        except (StaleEpoch, DatabaseUnavailable):
-            raise
-        except Exception as error:
-            return run.failed(error)
-        return await run.run(prompt)
-
-    async def _announce(self, ctx: Context, taken: TakenTurn) -> None:
+    async def _announce(self, ctx: Context, standing: Standing, taken: TakenTurn) -> None:
         user_id, turn_id, now = self._user_id, taken.turn_id, self._parts.clock.now()
+        standing.live.run_again(taken.seq)
         if taken.segment_opened:
+            standing.live.clear()
+            await self._look_back(standing)
             await ctx.publish(SegmentOpened(user_id=user_id, segment_id=taken.segment_id, at=now))
         if taken.use_day is not None:
             await ctx.publish(
@@ -187,37 +228,52 @@ class Continuum(Actor):
             )
         )
 
-    async def _compose(self, ctx: Context, standing: Standing, taken: TakenTurn) -> Prompt:
-        standing.live.run_again(taken.seq)
-        prompt = self._parts.composer.compose(
-            Inputs(
-                user=standing.name,
-                timezone=standing.timezone,
-                now=self._parts.clock.now(),
-                last_message_at=standing.live.last_message_at,
-                turns=standing.live.all(),
-                words=taken.blocks,
-                outcome=await self._outcome(taken),
-            )
-        )
-        await ctx.publish(
-            PromptComposed(
-                user_id=self._user_id,
-                turn_id=taken.turn_id,
-                tokens_estimated=prompt.tokens_estimated,
-                messages=len(prompt.messages),
-            )
-        )
-        return prompt
-
-    async def _outcome(self, taken: TakenTurn) -> str | None:
-        """What a turn that the server began itself is about: an action that the user decided on."""
-        if taken.origin != "action":
-            return None
+    async def _look_back(self, standing: Standing) -> None:
+        """Read anew what the prompt holds of what was before."""
         async with self._parts.database.user(self._user_id) as tx:
-            action = await effects.behind(tx, self._user_id, taken.turn_id)
-        word = "allowed" if action.state == "executed" else "refused"
-        return (
-            f"The user was asked about your call of {action.tool} with {action.arguments} and "
-            f"{word} it. What came of it: {action.result}"
+            standing.earlier = await read_earlier(tx, self._user_id)
+        if standing.earlier.brief is not None:
+            standing.live.forget(standing.earlier.brief.through_seq)
+
+    async def _segment_over(self, standing: Standing) -> None:
+        standing.live.clear()
+        standing.working = WorkingState()
+        await self._look_back(standing)
+
+    async def _rendered(self, ctx: Context, taken: TakenTurn, prompting: TurnPrompt) -> None:
+        """Say which sections of the prompt are others than in the last; keep them to look at."""
+        prompt = prompting.composed
+        if prompt is None:
+            return
+        now = {one.name: one for one in prompt.rendered}
+        changed = [name for name, one in now.items() if self._shown.get(name) != one.text]
+        gone = [name for name in self._shown if name not in now]
+        self._shown = {name: one.text for name, one in now.items()}
+        for name in (*changed, *gone):
+            one = now.get(name)
+            await ctx.publish(
+                TrinketRendered(
+                    user_id=self._user_id,
+                    turn_id=taken.turn_id,
+                    name=name,
+                    placement=one.placement if one else "",
+                    tokens=one.tokens if one else 0,
+                )
+            )
+        await self._parts.renders.keep(
+            self._user_id, taken.turn_id, prompt, self._parts.clock.now()
         )
+
+    async def _compress(self, ctx: Context, standing: Standing, segment_id: UUID) -> None:
+        """Have the older part of a segment that has outgrown the prompt compressed. If this is
+        lost, the next turn finds the same."""
+        through = standing.live.to_compress
+        if through is None or through <= standing.compressing:
+            return
+        standing.compressing = through
+        async with self._parts.database.user(self._user_id) as tx:
+            await ctx.tell_durable(
+                tx, keeper_of(self._user_id),
+                CompressSegment(segment_id=segment_id, through_seq=through),
+                lane=BRIEFS, key=str(segment_id),
+            )  # fmt: skip

@@ -22,10 +22,11 @@ from mira.actors.feeds import Feed, FeedItem, Feeds
 from mira.actors.parts import Stage, StageObserver
 from mira.actors.runtime.system import ActorSystem
 from mira.clock import Clock
-from mira.errors import StaleEpoch, Unavailable, ValidationFailed
+from mira.errors import DeadlineExceeded, StaleEpoch, Unavailable, ValidationFailed
 from mira.ids import Ids
-from mira.messages.base import DurableRow, Written
+from mira.messages.base import DurableRow, Message, Written
 from mira.messages.content import Text
+from mira.messages.segment import CollapseSegment, PauseSegment, ResumeSegment
 from mira.messages.stream import AnyTurnEvent
 from mira.messages.text import is_storable
 from mira.messages.turn import CancelTurn, SettleAction, TakeTurns, TurnState
@@ -38,6 +39,8 @@ MAX_CHARACTERS = 100_000
 MAX_REQUEST_ID = 200
 #: How the request_ids of turns begin that the server itself begins (see begin_follow_up).
 OWN_REQUESTS = "action:"
+#: Seconds for which the user's word on a segment waits for the turn that runs.
+STEER_WITHIN = 20.0
 #: Lane in which decisions on pending actions reach the door.
 ACTIONS_LANE = "actions"
 
@@ -193,6 +196,34 @@ class Conversations:
                     tx, door_of(user_id), SettleAction(action_id=action_id, at=now),
                     lane=ACTIONS_LANE, key=str(action_id),
                 )  # fmt: skip
+
+    async def pause(self, user_id: UUID) -> UUID:
+        """Let no silence end the open segment until somebody speaks; returns it.
+
+        This, `resume` and `collapse` wait for the turn that runs. They raise NotFound if no segment
+        is open, and Unavailable if the conversation stays busy.
+        """
+        return await self._steer(user_id, PauseSegment())
+
+    async def resume(self, user_id: UUID) -> UUID:
+        """End the pause of the open segment; returns it. See `pause`."""
+        return await self._steer(user_id, ResumeSegment())
+
+    async def collapse(self, user_id: UUID) -> UUID:
+        """End the open segment; returns it. Its summary and memories follow by themselves; the
+        next message opens another. See `pause`."""
+        return await self._steer(user_id, CollapseSegment())
+
+    async def _steer(self, user_id: UUID, message: Message) -> UUID:
+        with _replaced_is_unavailable():
+            try:
+                answer = await self._system.ask(door_of(user_id), message, timeout=STEER_WITHIN)
+            except DeadlineExceeded:
+                raise Unavailable(
+                    "The conversation is busy with a turn. Try again when it has been answered."
+                ) from None
+        assert isinstance(answer, UUID)
+        return answer
 
     async def standing(self, user_id: UUID) -> Standing:
         """The turn that runs, those that wait, and the actions that wait for the user."""

@@ -10,12 +10,15 @@ from typing import Protocol
 from uuid import UUID
 
 from mira.actors.feeds import Feeds
+from mira.actors.recall import Recall
+from mira.actors.renders import Renders
 from mira.actors.tool_run import Tools
 from mira.clock import Clock
 from mira.ids import Ids
 from mira.llm.base import Request
 from mira.llm.routing import Routed
 from mira.prompt.composer import Composer
+from mira.prompt.inputs import SUMMARIES
 from mira.store.database import Database
 
 
@@ -39,6 +42,11 @@ StageObserver = Callable[[Stage, UUID], None]
 
 class Model(Protocol):
     """A model behind its routing: retries, time-outs and failover are inside."""
+
+    @property
+    def window(self) -> int:
+        """Tokens that it can read and write in all."""
+        ...
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Routed]:
         """As mira.llm.base.Provider.stream."""
@@ -64,3 +72,14 @@ class Parts:
     stale: Callable[[], None]
     #: What the user must know of the model that answers, if anything.
     notice: Callable[[], str | None]
+    recall: Recall
+    #: Keeps the last render of each section for whoever wants to see it.
+    renders: Renders
+    #: Seconds of silence that end a segment.
+    segment_idle: float
+    #: Seconds that the Subcortex has.
+    subcortex_deadline: float
+    #: Summaries of earlier segments that a prompt holds in full, at most.
+    max_summaries: int = SUMMARIES
+    #: Whether prompts show a few example turns.
+    primer: bool = False

@@ -7,13 +7,16 @@ from uuid import UUID
 
 import msgspec
 
+from mira.actors.earlier import Earlier, read_earlier
 from mira.actors.live_turns import LiveTurns
 from mira.actors.parts import Parts
 from mira.actors.recovery import recover
 from mira.actors.voice import Voice
+from mira.actors.working import WorkingState, decode_working
 from mira.messages.content import plain_text
 from mira.messages.turn import TurnState
 from mira.store import history, turns
+from mira.store.database import Tx
 from mira.store.turns import Closing, Fence, TurnRecord
 from mira.telemetry import logger
 
@@ -21,17 +24,23 @@ log = logger("door")
 
 #: Turns read back at most.
 MAX_TURNS = 400
+#: The share of a model's window that live turns may take.
+OF_WINDOW = 0.6
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What the door knows when it has taken over."""
+class Standing(msgspec.Struct, kw_only=True):
+    """What the door knows when it has taken over, and keeps up to date from then on."""
 
     fence: Fence
     name: str
     timezone: str
     live: LiveTurns
+    earlier: Earlier
+    working: WorkingState
     #: Turns that have ended and whose closing event must still be announced, oldest first.
     unsettled: tuple[TurnRecord, ...]
+    #: Up to which turn a brief has been asked for.
+    compressing: int = 0
 
 
 async def take_over(parts: Parts, user_id: UUID) -> Standing:
@@ -52,22 +61,45 @@ async def take_over(parts: Parts, user_id: UUID) -> Standing:
             await turns.close(tx, user_id, fence, closing, now)
             ended.append((turn, closing))
         unsettled = await turns.unsettled(tx, user_id)
-        recent = await history.recent(
-            tx, user_id, before_seq=2**62, characters=parts.history_tokens * 4, turns=MAX_TURNS
+        earlier = await read_earlier(tx, user_id)
+        live = await read_live(parts, tx, user_id, earlier)
+        who = await tx.row(
+            "select u.name, u.timezone, c.working_state::text as working "
+            "from users u join conversations c on c.user_id = u.id where u.id = $1",
+            user_id,
         )
-        who = await tx.row("select name, timezone from users where id = $1", user_id)
     assert who is not None
     for turn, closing in ended:
         _tell(parts, user_id, turn, closing)
-    live = LiveTurns(parts.history_tokens)
-    live.load(recent)
     return Standing(
         fence=fence,
         name=who["name"],
         timezone=who["timezone"],
         live=live,
+        earlier=earlier,
+        working=decode_working(who["working"]),
         unsettled=tuple(unsettled),
     )
+
+
+async def read_live(parts: Parts, tx: Tx, user_id: UUID, earlier: Earlier) -> LiveTurns:
+    """The turns of the open segment that its brief does not stand for."""
+    live = LiveTurns(lambda: trigger(parts))
+    if earlier.open_id is not None:
+        live.load(
+            await history.of_segment(
+                tx, user_id, earlier.open_id, characters=trigger(parts) * 6, turns=MAX_TURNS,
+                after_seq=earlier.brief.through_seq if earlier.brief else 0,
+            )
+        )  # fmt: skip
+    if live.last_message_at is None:
+        live.last_message_at = earlier.ended_at
+    return live
+
+
+def trigger(parts: Parts) -> int:
+    """How many tokens of live turns call for a brief: a setting, or what the model can read."""
+    return min(parts.history_tokens, int(parts.model.window * OF_WINDOW))
 
 
 def _tell(parts: Parts, user_id: UUID, turn: TurnRecord, closing: Closing) -> None:

@@ -280,10 +280,7 @@ class TurnRun:
                 attempt=self.voice.attempt,
                 state=state,
                 messages=self._transcript.to_store(self._parts.ids, partial.get(state, "complete")),
-                calls=(
-                    *self._prompting.calls,
-                    *(_booked(self._parts.ids.new(), call) for call in self._calls),
-                ),
+                calls=tuple(_booked(self._parts.ids.new(), call) for call in self._calls),
                 provider=provider,
                 model=model,
                 usage=self._usage,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from uuid import UUID
 
-from mira.actors import indexer, memory_keeper_parts
+from mira.actors import indexer, memory_keeper_parts, subcortex
 from mira.actors.continuum import KIND, Continuum
 from mira.actors.indexer import HistoryIndex, Indexer
 from mira.actors.memory_keeper import MemoryKeeper
@@ -18,6 +18,7 @@ from mira.actors.parts import Parts
 from mira.actors.runtime.actor import Context
 from mira.actors.runtime.routes import Route, Routes
 from mira.actors.runtime.system import Kind
+from mira.actors.subcortex import Subcortex, SubcortexParts
 from mira.errors import MailboxFull
 from mira.messages.memory import CatchUp
 from mira.messages.turn import TurnCompleted, UseDayAdvanced
@@ -26,9 +27,20 @@ from mira.telemetry import logger
 log = logger("events")
 
 
-def kinds(parts: Parts, index: HistoryIndex, keeper: KeeperParts, idle: float) -> dict[str, Kind]:
+def kinds(
+    parts: Parts,
+    index: HistoryIndex,
+    keeper: KeeperParts,
+    considering: SubcortexParts,
+    idle: float,
+) -> dict[str, Kind]:
     """Every kind of actor with its rank: an ask goes only to a higher one."""
     return {
+        subcortex.KIND: Kind(
+            factory=lambda address: Subcortex(considering, UUID(address.key)),
+            rank=3,
+            idle=60.0,
+        ),
         indexer.KIND: Kind(
             factory=lambda address: Indexer(index, UUID(address.key)),
             rank=3,

@@ -11,6 +11,8 @@ import anyio
 
 from mira.actors.memory_keeper_parts import KeeperParts
 from mira.actors.memory_keeper_questions import Questions
+from mira.actors.recall import Recall
+from mira.actors.recall_searches import Searches
 from mira.actors.tool_box import ToolBox
 from mira.actors.tool_memories import TurnMemories
 from mira.app.resources import Resources
@@ -70,6 +72,7 @@ class Remembering:
     passages: PassageSearch
     index: HistoryIndex
     keeper: KeeperParts
+    recall: Recall
     tools: ToolBox
 
     async def warm(self) -> None:
@@ -123,4 +126,6 @@ def remember(resources: Resources, models: Models) -> Remembering:
     )
     passages = PassageSearch(database, encoders)
     index = HistoryIndex(database, encoders, clock)
-    return Remembering(pool, encoders, recogniser, memories, passages, index, keeper, tools)
+    searches = Searches(database=database, memories=memories, passages=passages)
+    recall = Recall(searches, recogniser, clock, ids)
+    return Remembering(pool, encoders, recogniser, memories, passages, index, keeper, recall, tools)

@@ -25,7 +25,9 @@ from mira.actors.conversations import Conversations
 from mira.actors.copies import EventCopies
 from mira.actors.feeds import Feeds
 from mira.actors.parts import Parts, Stage, StageObserver
+from mira.actors.renders import Renders
 from mira.actors.runtime.system import ActorSystem, EngineSettings
+from mira.actors.subcortex import SubcortexParts
 from mira.actors.tool_run import Tools
 from mira.actors.wiring import kinds, routes
 from mira.app import banner
@@ -135,12 +137,13 @@ async def _serve(
     settings, clock, database = resources.settings, resources.clock, resources.database
     copies = EventCopies(resources.cache, clock)
     feeds = Feeds(clock, copies)
+    templates, renders = Templates(), Renders(resources.cache)
     parts = Parts(
         database=database,
         clock=clock,
         ids=resources.ids,
         model=models.for_purpose("conversation"),
-        composer=Composer(Templates()),
+        composer=Composer(templates),
         tools=options.tools or memory.tools,
         feeds=feeds,
         generation=lock.generation,
@@ -149,11 +152,24 @@ async def _serve(
         reached=options.reached,
         stale=lock.look,
         notice=lambda: models.notice,
+        recall=memory.recall,
+        renders=renders,
+        segment_idle=settings.segment_minutes * 60,
+        subcortex_deadline=settings.subcortex_deadline,
+        max_summaries=settings.summaries_shown,
+        primer=settings.primer,
+    )
+    considering = SubcortexParts(
+        database=database,
+        clock=clock,
+        ids=resources.ids,
+        model=models.for_purpose("subcortex"),
+        templates=templates,
     )
     system = ActorSystem(
         clock=clock,
         ids=resources.ids,
-        kinds=kinds(parts, memory.index, memory.keeper, settings.passivate_after),
+        kinds=kinds(parts, memory.index, memory.keeper, considering, settings.passivate_after),
         routes=routes(),
         outbox=PostgresOutbox(database, clock),
         observer=LoggingObserver(),
@@ -178,6 +194,7 @@ async def _serve(
             conversations=conversations,
             memories=memory.memories,
             passages=memory.passages,
+            renders=renders,
             database=database,
             cache=resources.cache,
             secrets=LiveSecrets(resources.secrets, models),

@@ -47,6 +47,7 @@ class Timings(Value, frozen=True, kw_only=True):
     """Milliseconds from the acceptance of a turn to each of its stages; None if not reached."""
 
     started_ms: float | None = None
+    recalled_ms: float | None = None
     composed_ms: float | None = None
     first_text_ms: float | None = None
     streamed_ms: float | None = None
@@ -130,6 +131,24 @@ class PromptComposed(Event, frozen=True, kw_only=True):
     turn_id: UUID
     tokens_estimated: int
     messages: int
+
+
+class TrinketRendered(Event, frozen=True, kw_only=True):
+    """A section of the prompt is another than it was in the last; `tokens` is 0 if it is gone."""
+
+    user_id: UUID
+    turn_id: UUID
+    name: str
+    placement: str
+    tokens: int
+
+
+class WorkingStateChanged(Event, frozen=True, kw_only=True):
+    """What the door keeps from turn to turn has changed; `surfaced` counts memories in context."""
+
+    user_id: UUID
+    turn_id: UUID | None
+    surfaced: int
 
 
 class ToolCalled(Event, frozen=True, kw_only=True):

@@ -38,8 +38,8 @@ from messages m
 where m.user_id = $1
   and (m.attempt = 0 or m.attempt = (select t.attempt from turns t where t.id = m.turn_id))
 """  # noqa: S608
-# The newest turns of a segment, what each of them takes, and those that fit. The oldest of them is said once
-# more, so that the messages are read down the index from there and no further back.
+# The newest turns of a segment, what each of them takes, and those that fit. The oldest of them is
+# said once more, so that the messages are read down the index from there and no further back.
 _RECENT = f"""
 with newest as materialized (
   select id, seq, attempt, request_id from turns

@@ -83,10 +83,8 @@ async def begin_collapse(
     return CollapseBegun(outcome=row["outcome"], segment_id=row["segment"], due=row["due"])
 
 
-async def end_collapse(
-    tx: Tx, user_id: UUID, fence: Fence, segment_id: UUID, at: datetime
-) -> bool:
-    """All that a segment leaves behind is there. False if it had ended before. Raises StaleEpoch."""
+async def end_collapse(tx: Tx, user_id: UUID, fence: Fence, segment_id: UUID, at: datetime) -> bool:
+    """All that a segment leaves is there. False if it had ended before. Raises StaleEpoch."""
     ended: bool | None = await tx.value(
         "select end_collapse($1, $2, $3, $4, $5)",
         user_id, fence.epoch, fence.generation, segment_id, at,

@@ -20,7 +20,8 @@ from mira.store.history import HistoryMessage
 from mira.store.memories import Order
 from mira.store.memory_events import Actor, Annotation, Kind, LinkType, MemorySource, Status
 from mira.web.memory_words import RELATIONS
-from mira.web.models import Cursor, Segment
+from mira.web.models import Cursor
+from mira.web.segment_models import Segment
 
 #: Characters shown of a message that a memory comes from.
 _QUOTED = 2000

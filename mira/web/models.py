@@ -13,14 +13,12 @@ from uuid import UUID
 import msgspec
 
 from mira.messages.content import Block, Role, plain_text
-from mira.messages.segment import SegmentState
 from mira.messages.stream import MemoriesUsed
 from mira.messages.turn import Timings, TurnState, Usage
 from mira.messages.wire import PendingAction
 from mira.store.history import HistoryMessage
 from mira.store.keys import KeyRecord, Scope
 from mira.store.operation import DeadLetter
-from mira.store.segments import SegmentRecord
 from mira.store.turns import TurnRecord
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=200)]
@@ -191,26 +189,6 @@ class ConversationView(_Model, frozen=True, kw_only=True):
     created_at: datetime
     use_days: int
     last_use_date: date | None
-
-
-class Segment(_Model, frozen=True, kw_only=True):
-    """A stretch of the conversation between silences."""
-
-    id: UUID
-    state: SegmentState
-    opened_at: datetime
-    last_message_at: datetime
-    collapsed_at: datetime | None
-    title: str | None
-
-    @classmethod
-    def of(cls, record: SegmentRecord) -> Segment:
-        return cls(**msgspec.structs.asdict(record))
-
-
-class SegmentPage(_Model, frozen=True, kw_only=True):
-    segments: tuple[Segment, ...]
-    next_cursor: str | None
 
 
 class Key(_Model, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ import anyio
 import msgspec
 
 from mira.actors.conversations import Conversations
+from mira.actors.renders import Renders
 from mira.clock import Clock
 from mira.ids import Ids
 from mira.memory.memories import Memories
@@ -103,6 +104,8 @@ class WebServices:
     memories: Memories
     #: What was said, searched.
     passages: PassageSearch
+    #: The sections of the last prompt of each user.
+    renders: Renders
     database: Database
     cache: Cache
     secrets: SecretNames

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from mira.messages.account import TurnAccount
 from mira.messages.turn import Timings, TurnState, Usage
 from mira.store.traces import Trace
 
@@ -66,7 +67,8 @@ class Retrieval(msgspec.Struct, frozen=True, kw_only=True):
 
 class TurnTrace(msgspec.Struct, frozen=True, kw_only=True):
     """What led to the answer of a turn. `calls` and `retrievals` are in their order, those of
-    earlier attempts included."""
+    earlier attempts included; `account` is that of the last attempt, null for a turn that was
+    never composed."""
 
     turn_id: UUID
     state: TurnState
@@ -75,6 +77,7 @@ class TurnTrace(msgspec.Struct, frozen=True, kw_only=True):
     timings: Timings | None
     calls: tuple[CallOfModel, ...]
     retrievals: tuple[Retrieval, ...]
+    account: TurnAccount | None
 
 
 def _candidate(row: dict[str, Any]) -> Candidate:

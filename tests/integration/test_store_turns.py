@@ -54,7 +54,7 @@ async def activate(database: Database, user: User) -> Fence:
 
 async def take(database: Database, user: User, fence: Fence) -> TakenTurn | SkippedTurn | None:
     async with database.user(user.id) as tx:
-        return await turns.take(tx, user.id, fence, ids.new(), NOW)
+        return await turns.take(tx, user.id, fence, ids.new(), NOW, 7200.0)
 
 
 async def close(
@@ -258,8 +258,9 @@ async def test_the_wake_up_is_done_only_when_no_turn_waits(database: Database, u
     async with database.user(user.id) as tx:
         settled = await turns.settle(tx, user.id, taken.turn_id, NOW, first.wake[0])
         assert settled.done
-        # What is left is the word to the indexer, one for both turns.
-        assert await tx.value("select array_agg(kind) from outbox") == ["indexer"]
+        # What is left is the timer of the segment, and one word to the indexer for both turns.
+        left = await tx.value("select array_agg(kind || '/' || lane order by kind) from outbox")
+        assert left == ["continuum/silence", "indexer/history"]
 
 
 async def test_only_the_newest_turn_without_an_answer_can_be_tried_again(
@@ -300,7 +301,7 @@ async def test_messages_cannot_be_changed_or_removed(database: Database, user: U
                 await tx.execute(sql)
 
 
-async def test_recent_history_is_whole_turns_within_bounds_and_always_the_newest(
+async def test_the_live_part_of_a_segment_is_whole_turns_within_bounds_and_always_the_newest(
     database: Database, user: User
 ) -> None:
     fence = await activate(database, user)
@@ -310,13 +311,18 @@ async def test_recent_history_is_whole_turns_within_bounds_and_always_the_newest
         assert isinstance(taken, TakenTurn)
         await close(database, user, fence, taken, TurnState.COMPLETE, f"answer {n}")
     async with database.user(user.id) as tx:
-        everything = await history.recent(tx, user.id, before_seq=99, characters=100_000, turns=100)
-        three = await history.recent(tx, user.id, before_seq=99, characters=100_000, turns=3)
-        tiny = await history.recent(tx, user.id, before_seq=99, characters=1, turns=100)
-        some = await history.recent(tx, user.id, before_seq=99, characters=200, turns=100)
+        here = taken.segment_id if isinstance(taken, TakenTurn) else user.id
+        everything = await history.of_segment(tx, user.id, here, characters=100_000, turns=100)
+        three = await history.of_segment(tx, user.id, here, characters=100_000, turns=3)
+        tiny = await history.of_segment(tx, user.id, here, characters=1, turns=100)
+        some = await history.of_segment(tx, user.id, here, characters=200, turns=100)
+        later = await history.of_segment(
+            tx, user.id, here, characters=100_000, turns=100, after_seq=4
+        )
         page = await history.page(tx, user.id, before=(3, 1), limit=3)
     assert [m.turn_seq for m in everything] == [n for n in range(1, 7) for _ in range(2)]
     assert [m.turn_seq for m in three] == [4, 4, 5, 5, 6, 6]
+    assert [m.turn_seq for m in later] == [5, 5, 6, 6]
     assert [(m.turn_seq, m.role) for m in tiny] == [(6, "user"), (6, "assistant")]
     assert 2 < len(some) < 12
     assert len(some) % 2 == 0

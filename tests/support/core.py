@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +16,12 @@ from mira.actors.feeds import Feeds
 from mira.actors.memory_keeper_parts import KeeperParts
 from mira.actors.memory_keeper_questions import Questions
 from mira.actors.parts import Parts, Stage
+from mira.actors.recall import Recall
+from mira.actors.recall_searches import Searches
+from mira.actors.renders import Renders
 from mira.actors.runtime.observer import Observer
 from mira.actors.runtime.system import ActorSystem, EngineSettings
+from mira.actors.subcortex import SubcortexParts
 from mira.actors.tool_run import NoTools, Tools
 from mira.actors.wiring import kinds, routes
 from mira.clock import SystemClock
@@ -26,6 +30,7 @@ from mira.llm.routing import Routing
 from mira.llm.scripted import Answer, ScriptedProvider, says
 from mira.memory.indexing import HistoryIndex, NoEncoders
 from mira.memory.memories import Memories
+from mira.memory.passages import PassageSearch
 from mira.memory.quoting import TEMPLATES
 from mira.memory.steps import Steps
 from mira.messages.base import Address, Message
@@ -104,10 +109,12 @@ async def running_core(
     grace: float = 5.0,
     index: HistoryIndex | None = None,
     keeper: KeeperParts | None = None,
+    subcortex: Sequence[Answer] = (says("{}"),),
 ) -> AsyncIterator[Core]:
     """A core on `database` whose pauses after failures are short."""
     clock, ids, bugs = SystemClock(), SystemIds(), Bugs()
-    copies = EventCopies(Cache(None, clock), clock)
+    cache = Cache(None, clock)
+    copies = EventCopies(cache, clock)
     feeds = Feeds(clock, copies)
     model = ScriptedProvider(script, clock=clock)
     async with database.engine() as tx:
@@ -127,6 +134,26 @@ async def running_core(
         reached=reached,
         stale=lambda: None,
         notice=lambda: None,
+        recall=Recall(
+            Searches(
+                database=database,
+                memories=Memories(database, NoEncoders(), None, clock, ids),
+                passages=PassageSearch(database, NoEncoders()),
+            ),
+            None,
+            clock,
+            ids,
+        ),
+        renders=Renders(cache),
+        segment_idle=7200.0,
+        subcortex_deadline=1.5,
+    )
+    considering = SubcortexParts(
+        database=database,
+        clock=clock,
+        ids=ids,
+        model=Routing([ScriptedProvider(list(subcortex), clock=clock)], clock, ids),
+        templates=Templates(),
     )
     system = ActorSystem(
         clock=clock,
@@ -135,6 +162,7 @@ async def running_core(
             parts,
             index or HistoryIndex(database, NoEncoders(), clock),
             keeper or quiet_keeper(database),
+            considering,
             60.0,
         ),
         routes=routes(),

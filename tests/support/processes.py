@@ -21,6 +21,7 @@ from uuid import UUID
 import asyncpg
 import httpx2
 
+from bench.provider_script import ASIDE
 from mira.clock import SystemClock
 from mira.ids import SystemIds
 from mira.store import keys
@@ -143,6 +144,7 @@ class ServerProcess:
             "ANTHROPIC_BASE_URL": self.double.url,
             "ANTHROPIC_API_KEY": "sk-test-not-a-real-key",
             "MIRA_MODEL": "anthropic:double",
+            "MIRA_MODEL_SUBCORTEX": f"anthropic:{ASIDE}",
             "PYTHONWARNINGS": "default",
             **self.extra,
             **extra,

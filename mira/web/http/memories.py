@@ -34,8 +34,8 @@ from mira.web.memory_models import (
     Quote,
     StoredMemory,
 )
-from mira.web.models import Segment
 from mira.web.reading import cut, read_cursor, storable, write_cursor
+from mira.web.segment_models import Segment
 
 #: Messages shown of where a memory comes from.
 _MOST_EVIDENCE = 20

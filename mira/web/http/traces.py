@@ -1,10 +1,10 @@
-"""What led to an answer: the calls of models, and what was searched, found, shown and used."""
+"""What led to an answer: what was searched, found, shown and used, the prompt, and the calls."""
 
 from __future__ import annotations
 
 import msgspec
 
-from mira.store import traces, turn_calls, turns
+from mira.store import traces, turn_calls, turn_traces, turns
 from mira.web.endpoint import Call, Endpoint
 from mira.web.trace_models import CallOfModel, Retrieval, TurnTrace
 
@@ -15,6 +15,7 @@ async def get_turn_trace(call: Call[None, None]) -> TurnTrace:
         record = await turns.get(tx, call.user_id, turn_id)
         calls = await turn_calls.of_turn(tx, call.user_id, turn_id)
         searches = await traces.of_turn(tx, call.user_id, turn_id)
+        account = await turn_traces.newest(tx, call.user_id, turn_id)
     return TurnTrace(
         turn_id=turn_id,
         state=record.state,
@@ -23,11 +24,13 @@ async def get_turn_trace(call: Call[None, None]) -> TurnTrace:
         timings=record.timings,
         calls=tuple(CallOfModel(**msgspec.structs.asdict(one)) for one in calls),
         retrievals=tuple(Retrieval.of(one) for one in searches),
+        account=account,
     )
 
 
 ENDPOINTS = (
     Endpoint("GET", "/v1/turns/{turn_id}/trace", get_turn_trace,
-             "What led to an answer: model calls, searches with their scores, timings",
+             "What led to an answer: phrases, searches with their scores, sections of the prompt, "
+             "model calls, timings",
              scope="read", answer=TurnTrace),
 )  # fmt: skip
