@@ -1,8 +1,9 @@
 """The pool of a search over the history: its candidates, and all that their ranking goes by.
 
-The statements run in the caller's transaction, one after another, since each needs what the one
-before it found. A message that another transaction takes out meanwhile is simply not among the
-rows, which are read after the candidates.
+The statements run in the caller's transactions, one after another, since each needs what the one
+before it found: those of `begin` while the phrases are encoded, those of `read_pool` afterwards. A
+message that another transaction takes out meanwhile is simply not among the rows, which are read
+after the candidates.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from mira.memory.passage_candidates import Words
 from mira.memory.passage_features import Facts, Matrix
 from mira.memory.query import RecallQuery
 from mira.messages.content import Role
-from mira.store import passage_search, postings
+from mira.store import passage_search, postings, signatures
 from mira.store.database import Tx
 from mira.store.passage_search import Row
-from mira.store.passages import Names
 from mira.store.postings import Corpus, TermDocuments
-from mira.store.spaces import Source, Space
+from mira.store.search_opening import OfPassages
+from mira.store.signatures import Signs
+from mira.store.spaces import Source
 
 #: How many candidates each lane brings.
 DEPTH = 80
@@ -46,35 +48,60 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     facts: Facts
 
 
-async def read_pool(
-    tx: Tx, user_id: UUID, query: RecallQuery, names: Names, asked: list[Asked],
-    space: Space | None, vectors: Matrix | None, dense: str,
-) -> Pool:  # fmt: skip
-    """The candidates of all phrases, their neighbours, and what is known of them."""
-    corpus = await postings.corpus(tx, user_id, Source.PASSAGES)
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search has read before it has vectors."""
+
+    opening: OfPassages
+    asked: list[Asked]
+    #: The postings of the rarer terms; the terms that are too common for that; whom both found.
+    lists: list[TermDocuments]
+    common: list[str]
+    by_words: set[int]
+    #: Of a long history, where there are vectors.
+    signs: Signs | None
+
+
+async def begin(tx: Tx, user_id: UUID, opening: OfPassages, asked: list[Asked]) -> Begun:
+    """What needs no vector, of all phrases."""
     wanted = list(dict.fromkeys(term for one in asked for term in one.terms))
     lists, common = await postings.lists(tx, user_id, Source.PASSAGES, wanted, budget=BUDGET)
-    docs = await _by_words(tx, user_id, corpus, asked, lists, common)
+    by_words = await _by_words(tx, user_id, opening.corpus, asked, lists, common)
+    signs = None
+    if opening.spaces and passage_search.method(opening.corpus.documents) == "signs":
+        signs = await signatures.read(tx, user_id, Source.PASSAGES, opening.spaces.active)
+    return Begun(
+        opening=opening, asked=asked, lists=lists, common=common, by_words=by_words, signs=signs
+    )
+
+
+async def read_pool(
+    tx: Tx, user_id: UUID, query: RecallQuery, begun: Begun, vectors: Matrix | None, dense: str
+) -> Pool:
+    """The candidates of all phrases, their neighbours, and what is known of them. `dense` says why
+    there are no vectors, where there are none."""
+    opening, corpus, docs = begun.opening, begun.opening.corpus, set(begun.by_words)
+    space = None if opening.spaces is None or vectors is None else opening.spaces.active
     if space is not None and vectors is not None:
         dense = passage_search.method(corpus.documents)
         for vector in vectors:
             near = await passage_search.nearest(
-                tx, user_id, space, vector.tolist(), documents=corpus.documents, limit=DEPTH
-            )
+                tx, user_id, space, vector.tolist(), documents=corpus.documents, limit=DEPTH,
+                signs=begun.signs,
+            )  # fmt: skip
             docs.update(near.parts, near.windows)
-    docs -= set(await passage_search.docs_of(tx, user_id, list(query.exclude)))
+    docs -= set(opening.without)
     around = docs | {doc - 1 for doc in docs} | {doc + 1 for doc in docs}
-    rows = await passage_search.rows(tx, user_id, sorted(around), names.timezone)
+    rows = await passage_search.rows(tx, user_id, sorted(around), opening.names.timezone)
     if query.as_of is not None:
         rows = [row for row in rows if row.said_at <= query.as_of]
     there = [row.doc for row in rows]
-    more = await postings.among(tx, user_id, Source.PASSAGES, common, there) if common else []
+    more = await postings.among(tx, user_id, Source.PASSAGES, begun.common, there)
     stored = None
     if space is not None:
         stored = await passage_search.stored(tx, user_id, space, [d for d in there if d in docs])
     return Pool(
-        asked=asked, vectors=vectors, dense=dense, rows=rows,
-        facts=_arrays(rows, docs, corpus, [*lists, *more], stored),
+        asked=begun.asked, vectors=vectors, dense=dense, rows=rows,
+        facts=_arrays(rows, docs, corpus, [*begun.lists, *more], stored),
     )  # fmt: skip
 
 

@@ -7,26 +7,29 @@ the history), their features, and one score made of these.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from uuid import UUID
 
+import anyio
 import msgspec
 import numpy as np
 
-from mira.errors import Unavailable, ValidationFailed
-from mira.memory import passage_ranking
+from mira.errors import MiraError, Unavailable, ValidationFailed
+from mira.memory import passage_pool, passage_ranking
 from mira.memory.asked import Asked, read
 from mira.memory.bm25 import Floats
 from mira.memory.encoding import Encoders
 from mira.memory.passage_features import Featured, Matrix, featured
-from mira.memory.passage_pool import Pool, read_pool
+from mira.memory.passage_pool import Pool
 from mira.memory.passage_ranking import LANE_WEIGHTS, RERANKED, Weights
 from mira.memory.query import LONGEST_PHRASE, RecallQuery
 from mira.memory.terms import clean, terms
 from mira.messages.content import Role
-from mira.store import passages, spaces
+from mira.store import search_opening
 from mira.store.database import Database
 from mira.store.passage_search import Row
+from mira.store.passages import Names
 
 #: How many candidates are ranked.
 POOL = 150
@@ -63,6 +66,14 @@ class PassageRanking(msgspec.Struct, frozen=True, kw_only=True):
     candidates: int
 
 
+class _Encoded:
+    """The vectors of the phrases, if there are any; why not, if there are none."""
+
+    def __init__(self) -> None:
+        self.vectors: Matrix | None = None
+        self.dense = "no vectors yet"
+
+
 class PassageSearch:
     """Searches the history of any user. Safe to use from many tasks at once."""
 
@@ -92,27 +103,33 @@ class PassageSearch:
     async def pool(self, user_id: UUID, query: RecallQuery) -> Pool:
         """The candidates of a search, before they are ranked."""
         phrases = _phrases(query)
-        async with self._database.user(user_id) as tx:
-            names = await passages.names(tx, user_id)
-            known = await spaces.find(tx, user_id)
-        asked = [read(phrase, names.user, names.assistant) for phrase in phrases]
-        asked[0] = _with_entities(asked[0], query.entities)
-        vectors, dense = None, "no vectors yet"
-        if known is not None:
-            vectors = await self._encode(known.active.model, [one.content for one in asked])
-            dense = "exact" if vectors is not None else "no encoder"
-        space = known.active if known is not None and vectors is not None else None
-        async with self._database.user(user_id) as tx:
-            return await read_pool(tx, user_id, query, names, asked, space, vectors, dense)
+        encoded = _Encoded()
+        failed: MiraError | None = None
+        async with anyio.create_task_group() as group:
+            try:
+                async with self._database.user(user_id, planned_once=True) as tx:
+                    opening = await search_opening.of_passages(tx, user_id, list(query.exclude))
+                    asked = _asked(phrases, query, opening.names)
+                    # Meanwhile words are looked for; no transaction waits for a model.
+                    if opening.spaces is not None:
+                        group.start_soon(self._encode, opening.spaces.active.model, asked, encoded)
+                    begun = await passage_pool.begin(tx, user_id, opening, asked)
+            except MiraError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+        async with self._database.user(user_id, planned_once=True) as tx:
+            return await passage_pool.read_pool(
+                tx, user_id, query, begun, encoded.vectors, encoded.dense
+            )
 
-    async def _encode(self, model: str, phrases: Sequence[str]) -> Matrix | None:
+    async def _encode(self, model: str, asked: Sequence[Asked], encoded: _Encoded) -> None:
+        encoded.dense = "no encoder"
         encoder = self._encoders.of(model)
-        if encoder is None:
-            return None
-        try:
-            return await encoder.queries(phrases)
-        except Unavailable:
-            return None
+        if encoder is not None:
+            # Words alone find most things; better than nothing.
+            with suppress(Unavailable):
+                encoded.vectors = await encoder.queries([one.content for one in asked])
 
     def _ranked(self, pool: Pool, query: RecallQuery, limit: int) -> PassageRanking:
         count = len(pool.rows)
@@ -174,6 +191,12 @@ def _phrases(query: RecallQuery) -> list[str]:
     if not kept[0]:
         raise ValidationFailed("Nothing is looked for.", (("q", "empty"),))
     return kept
+
+
+def _asked(phrases: Sequence[str], query: RecallQuery, names: Names) -> list[Asked]:
+    asked = [read(phrase, names.user, names.assistant) for phrase in phrases]
+    asked[0] = _with_entities(asked[0], query.entities)
+    return asked
 
 
 def _with_entities(asked: Asked, entities: Sequence[str]) -> Asked:
