@@ -148,16 +148,9 @@ class Subcortex(Actor):
 
     async def _answer(self, asked: Asked, calls: list[CallRecord]) -> str:
         """The model's words, of one physical call; that is added to `calls` however it ends."""
-        request = Request(
-            system=(SystemBlock(text=asked.system, cache=True),),
-            messages=(Said(role=Role.USER, blocks=(Text(text=asked.data),)),),
-            max_output_tokens=asked.tokens,
-            effort=Effort.LOW,
-            answer_schema=asked.schema,
-        )
         items: Routed | None = None
         try:
-            async with self._parts.model.stream(request) as items:
+            async with self._parts.model.stream(request_of(asked)) as items:
                 async for item in items:
                     if isinstance(item, Finished):
                         return storable(plain_text(item.blocks))
@@ -184,6 +177,17 @@ class Subcortex(Actor):
                 await model_calls.book(tx, self._user_id, calls, parts.clock.now(), turn_id=turn_id)
         except MiraError as error:
             log.warning("calls_not_booked", code=error.code, calls=len(calls))
+
+
+def request_of(asked: Asked) -> Request:
+    """The call that asks a question."""
+    return Request(
+        system=(SystemBlock(text=asked.system, cache=True),),
+        messages=(Said(role=Role.USER, blocks=(Text(text=asked.data),)),),
+        max_output_tokens=asked.tokens,
+        effort=Effort.LOW,
+        answer_schema=asked.schema,
+    )
 
 
 def is_weak(model: Model) -> bool:

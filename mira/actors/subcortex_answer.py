@@ -23,7 +23,7 @@ from mira.messages.subcortex import Complexity, InContext
 PHRASES, ENTITIES = 4, 10
 LONGEST_PHRASE, LONGEST_NAME = 200, 80
 #: An answer longer than this is none.
-LONGEST = 20_000
+LONGEST = 8_000
 
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     "topic": ("topic", "subject", "main_topic"),
@@ -98,7 +98,10 @@ def _json(answer: str) -> dict[str, Any]:
         value = value[0]
     if not isinstance(value, dict) and (start := answer.find("{")) >= 0:
         # Cut off in the middle: what is whole of it serves as well.
-        value = json_repair.loads(answer[start:])
+        try:
+            value = json_repair.loads(answer[start:])
+        except (ValueError, RecursionError):
+            return {}
     if not isinstance(value, dict):
         return {}
     if len(value) == 1 and isinstance(only := next(iter(value.values())), dict):

@@ -1,8 +1,9 @@
 """What the Subcortex is given to read. Pure.
 
-Two forms of one question: the long one asks for JSON and explains itself; the short one is for
-models that read slowly or little, and asks for four lines. What was said by anyone stands in it as
-data, bounded and free of our marks.
+Two forms of one question: the long one explains itself and brings the schema of its answer; the
+short one is for models that read slowly or little: it shows two examples and brings no schema, over
+which the smallest servers stumble. What was said by anyone stands in it as data, bounded and free
+of our marks.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def question(
         system=templates.render(name),
         data=data,
         schema=None if short else _SCHEMA,
-        tokens=80 if short else 1024,
+        tokens=100 if short else 1024,
     )
 
 
