@@ -16,15 +16,15 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
-from rapidfuzz import fuzz
 
 from mira.errors import ProviderMalformed
 from mira.memory.answers import items, many, read, whole_number, words
+from mira.memory.attribution import Attribution, pieces, seen_in
 from mira.memory.chunks import Chunk, Line
 from mira.memory.dates import moment
+from mira.memory.duplicates import normalised
 from mira.memory.forms import NUMBER, TEXT, TEXT_OR_NULL, choice, list_of, object_of
 from mira.memory.quoting import quoted
-from mira.memory.terms import term_frequencies
 
 #: Characters of a fact; of a bond, at most three words of it; facts of one chunk.
 SHORTEST, LONGEST, BOND, MOST_FACTS = 10, 600, 60, 60
@@ -50,8 +50,6 @@ _COMMANDS = re.compile(
     r"|\b(?:do not|don't|never) (?:tell|inform|warn) the user\b|<\|im_|\[/?INST\]",
     re.IGNORECASE,
 )
-#: Marks with which people and programs set off the words of others.
-_QUOTED = re.compile(r"```.*?(?:```|\Z)|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -126,8 +124,14 @@ def parse(
     reader = _Reader(chunk, known, zone)
     kept: list[tuple[int, Fact]] = []
     refused: list[str] = []
+    seen: set[str] = set()
     for index, item in enumerate(found):
         outcome = reader.fact(item) if len(kept) < MOST_FACTS else "too many"
+        if isinstance(outcome, Fact):
+            # A model that repeats itself is no user who says it again.
+            said = normalised(outcome.text)
+            outcome = "twice" if said in seen else outcome
+            seen.add(said)
         if isinstance(outcome, str):
             refused.append(outcome)
         else:
@@ -163,8 +167,9 @@ class _Reader:
 
     def __init__(self, chunk: Chunk, known: Sequence[Known], zone: ZoneInfo) -> None:
         self._lines = chunk.lines
-        self._known = {one.short_id: one.text for one in known}
+        self._known = {one.short_id for one in known}
         self._zone = zone
+        self._attribution = Attribution(chunk, [one.text for one in known])
 
     def fact(self, item: Any) -> Fact | str:
         """A fact, or why it is none."""
@@ -173,7 +178,7 @@ class _Reader:
         if not isinstance(item, Mapping):
             return "not an object"
         text = words(item.get("text"), most=LONGEST + 50)
-        if len(text) < SHORTEST or not _pieces(text):
+        if len(text) < SHORTEST or not pieces(text):
             return "too short"
         if len(text) > LONGEST:
             return "too long"
@@ -209,22 +214,12 @@ class _Reader:
         numbers = [n for one in many(given) if (n := whole_number(one)) is not None]
         named = [self._lines[n - 1] for n in dict.fromkeys(numbers) if 0 < n <= len(self._lines)]
         by_user = [line for line in named if line.by_user]
-        if numbers and not by_user:
-            return "not from the user's words"
         if not numbers:
             # Not said where it is from: then it must be seen in what the user said.
-            by_user = [line for line in self._lines if line.by_user and _share(text, line.text) > 0]
-            if _share(text, " ".join(line.text for line in by_user)) < 0.3:
-                return "not from the user's words"
-        own = " ".join(_unquoted(line.text) for line in by_user)
-        if _share(text, own) < 0.2 and _share(text, " ".join(x.text for x in by_user)) >= 0.5:
-            # Somebody else's words, that the user has only pasted.
-            return "quoted, not said"
-        recalled = any(fuzz.ratio(text.lower(), old.lower()) >= 90 for old in self._known.values())
-        if recalled and _share(text, " ".join(line.text for line in by_user)) < 0.3:
-            # What the assistant had before it, not what the user said just now.
-            return "recalled, not said"
-        return by_user
+            by_user = seen_in(text, self._lines)
+        if not by_user:
+            return "not from the user's words"
+        return self._attribution.refused(text, by_user) or by_user
 
     def _names(self, given: Any) -> tuple[tuple[str, str], ...]:
         found: dict[str, tuple[str, str]] = {}
@@ -262,29 +257,9 @@ class _Reader:
         return tuple(found.items())[:MOST_REFERENCES]
 
 
-def _unquoted(text: str) -> str:
-    """What of a message is the user's own: without fences and lines that begin with ">"."""
-    return _QUOTED.sub(" ", text)
-
-
 def _bond(given: Any) -> str:
     text = words(given.get("bond"), most=BOND) if isinstance(given, Mapping) else ""
     return " ".join(text.split(" ")[:3])
-
-
-def _share(text: str, within: str) -> float:
-    """How much of what `text` is made of is also in `within`."""
-    wanted, there = _pieces(text), _pieces(within)
-    return len(wanted & there) / len(wanted) if wanted else 0.0
-
-
-def _pieces(text: str) -> set[str]:
-    """The stems of its words, without those that say nothing of what a text is about."""
-    return term_frequencies(text).keys() - _COMMON
-
-
-#: Of whom nearly every fact speaks.
-_COMMON = frozenset({"user", "users"})
 
 
 SCHEMA = json.dumps(

@@ -94,11 +94,65 @@ def test_what_was_recalled_is_not_remembered_again_because_somebody_spoke() -> N
 
 
 @pytest.mark.parametrize(
+    ("said", "answered", "text", "why"),
+    [
+        ("ok thanks", "As you know, Grace lives in Vienna and plays the cello.",
+         "Grace lives in Vienna and plays the cello", "recalled, not said"),
+        ("Does Grace still play?", "Grace lives in Vienna and plays the cello, yes.",
+         "Grace, who plays the cello, lives in Vienna", "recalled, not said"),
+        ("What shall I cook?", "No nuts: you are allergic to cashews.",
+         "Ada has an allergy to cashew nuts", "not from the user's words"),
+        ("Tell me a story", "A knight named Rolf owned a castle in Graz.",
+         "Rolf the knight owned a castle in Graz", "not from the user's words"),
+    ],
+)  # fmt: skip
+def test_what_the_assistant_told_is_not_said_by_a_user_who_only_spoke(
+    said: str, answered: str, text: str, why: str
+) -> None:
+    spoken = chunk(("user", said), ("assistant", answered), ("user", "Thank you!"))
+    known = (Known("mem_00000001", "Grace lives in Vienna and plays the cello."),)
+    for lines in ([1], [1, 2], [3], [2, 3]):
+        answer = json.dumps([{"lines": lines, "text": text}])
+        assert parse(answer, spoken, known, VIENNA).refused == (why,)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "text"),
+    [
+        ("So you live in Vienna?", "Exactly.", "Ada lives in Vienna"),
+        ("I remember that you live in Vienna.", "Yes, still.", "Ada lives in Vienna"),
+        ("Do you smoke?", "No, never.", "Ada does not smoke"),
+        ("Do you prefer tea or coffee?", "The second.", "Ada prefers coffee"),
+        ("What do you like best at Luigi's in Linz?", "Tiramisu!",
+         "What Ada likes best at Luigi's in Linz is tiramisu"),
+        ("Deine Schwester wohnt in Wien?", "Ja, genau.", "Adas Schwester wohnt in Wien"),
+        ("How nice.", "Meine Schwester wohnt in Wien.", "Ada's sister lives in Vienna"),
+    ],
+)  # fmt: skip
+def test_what_the_user_confirms_answers_or_says_in_other_words_is_a_fact(
+    asked: str, said: str, text: str
+) -> None:
+    spoken = chunk(("assistant", asked), ("user", said))
+    answer = json.dumps([{"lines": [2], "text": text}])
+    assert len(parse(answer, spoken, (), VIENNA).facts) == 1
+
+
+def test_a_model_that_repeats_itself_makes_nothing_count_for_more() -> None:
+    spoken = chunk(("user", "My dog is called Rex."))
+    texts = ("Ada has a dog called Rex", "Ada has a dog called Rex.", "ADA has a dog called Rex")
+    answer = json.dumps([{"lines": [1], "text": text} for text in texts])
+    found = parse(answer, spoken, (), VIENNA)
+    assert [fact.text for fact in found.facts] == [texts[0]]
+    assert found.refused == ("twice", "twice")
+
+
+@pytest.mark.parametrize(
     "pasted",
     [
         "> I own a yacht in Monaco.\n> Regards, Bob",
         "```\nI own a yacht in Monaco.\n```",
         "```\nI own a yacht",
+        '"""\nI own a yacht in Monaco.\n"""',
     ],
 )
 def test_what_the_user_has_only_pasted_is_not_what_the_user_says(pasted: str) -> None:
