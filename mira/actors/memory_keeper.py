@@ -16,6 +16,7 @@ from mira.actors.memory_keeper_days import Days
 from mira.actors.memory_keeper_extraction import SegmentExtraction
 from mira.actors.memory_keeper_links import Linking
 from mira.actors.memory_keeper_parts import KeeperParts
+from mira.actors.memory_keeper_summaries import Summaries
 from mira.actors.runtime.actor import Actor, Context
 from mira.errors import MiraError
 from mira.messages.base import Message
@@ -27,10 +28,12 @@ from mira.messages.memory import (
     LinkMemories,
     MergeEntities,
     PollBatch,
+    RecheckDrift,
     Reembed,
     RefreshDated,
     ReviewFloor,
     RollOverUseDay,
+    SummariseSegment,
 )
 from mira.telemetry import logger
 
@@ -56,6 +59,7 @@ class MemoryKeeper(Actor):
         "_linking",
         "_looked_at",
         "_monotonic",
+        "_summaries",
     )
 
     def __init__(self, parts: KeeperParts, user_id: UUID) -> None:
@@ -66,6 +70,7 @@ class MemoryKeeper(Actor):
         self._linking = Linking(parts, user_id)
         self._care = Care(parts, user_id)
         self._days = Days(parts, user_id)
+        self._summaries = Summaries(parts, user_id)
         self._looked_at: float | None = None
 
     async def receive(self, message: Message, ctx: Context) -> object:
@@ -76,6 +81,11 @@ class MemoryKeeper(Actor):
         match message:
             case ExtractSegment():
                 _begin(ctx, ASKING, lambda: self._extraction.extract(ctx, message))
+            case SummariseSegment():
+                # Not left to a better model: the segment would stay open for ever.
+                _begin(ctx, ASKING, lambda: self._summaries.summarise(ctx, message))
+            case RecheckDrift():
+                _begin(ctx, COUNTING, lambda: self._summaries.recheck(ctx))
             case PollBatch():
                 _begin(ctx, ASKING, lambda: self._batches.poll(ctx, message))
             case LinkMemories():

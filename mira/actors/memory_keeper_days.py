@@ -15,11 +15,13 @@ from mira.actors.memory_keeper_parts import (
     DAYS,
     EXTRACTION,
     LINKS,
+    SUMMARIES,
     VECTORS,
     KeeperParts,
     Step,
     batch_lane,
     keeper_of,
+    late_lane,
 )
 from mira.actors.runtime.actor import Context
 from mira.errors import EmbedderUnavailable
@@ -37,8 +39,17 @@ from mira.messages.memory import (
     RefreshDated,
     ReviewFloor,
     RollOverUseDay,
+    SummariseSegment,
 )
-from mira.store import batches, extraction, memories, memory_jobs, memory_scores, traces
+from mira.store import (
+    batches,
+    extraction,
+    memories,
+    memory_jobs,
+    memory_scores,
+    summaries,
+    traces,
+)
 from mira.store.database import Tx
 from mira.store.memory_jobs import Job
 from mira.telemetry import logger
@@ -158,12 +169,27 @@ class Days:
             (batch_lane(batch_id), "poll", PollBatch(batch_id=batch_id))
             for batch_id in await batches.open_ones(tx, user_id)
         ]
+        work += await self._untold(tx)
         failed = await memory_jobs.last_run(tx, user_id, Job.LINKS_FAILED)
         today = await memories.use_days(tx, user_id)
         try_links = new_day or failed.at is None or failed.use_day < today
         if try_links and await memory_scores.not_integrated(tx, user_id, limit=1):
             work.append((LINKS, LINKS, LinkMemories()))
         await self._unless_waiting(ctx, tx, work)
+
+    async def _untold(self, tx: Tx) -> list[tuple[str, str, Message]]:
+        """Segments that are to be summarised, without those that wait for another day."""
+        found = await summaries.unfinished(
+            tx, self._user_id, able=self._parts.tells(), limit=SEGMENTS
+        )
+        late = await memory_jobs.waiting_in(
+            tx, keeper_of(self._user_id), [(late_lane(one), str(one)) for one in found]
+        )
+        return [
+            (SUMMARIES, str(one), SummariseSegment(segment_id=one))
+            for one in found
+            if (late_lane(one), str(one)) not in late
+        ]
 
     async def _unless_waiting(
         self, ctx: Context, tx: Tx, work: list[tuple[str, str, Message]]

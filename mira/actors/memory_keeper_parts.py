@@ -14,6 +14,7 @@ from mira.clock import Clock
 from mira.ids import Ids
 from mira.llm.batch import Batches
 from mira.memory.encoding import Encoders
+from mira.memory.lived.drift import Recogniser
 from mira.memory.memories import Memories
 from mira.memory.steps import Steps
 from mira.messages.base import Address
@@ -30,6 +31,11 @@ EXTRACTION, LINKS, CARE, DAYS, DATED, VECTORS, SUMMARIES, BRIEFS, USE = (
 def batch_lane(batch_id: UUID) -> str:
     """A batch waits for hours; no other waits behind it."""
     return f"batch/{batch_id}"
+
+
+def late_lane(segment_id: UUID) -> str:
+    """A segment that no model could tell waits by itself; later ones are told meanwhile."""
+    return f"summaries/{segment_id}"
 
 
 def keeper_of(user_id: UUID) -> Address:
@@ -53,6 +59,10 @@ class Step(StrEnum):
     MERGED = "merged"
     REVIEWED = "reviewed"
     SCORED = "scored"
+    NOTED = "noted"
+    TOLD = "told"
+    CHECKED = "checked"
+    WRITTEN = "written"
 
 
 #: Pauses between polls of a batch: the first, doubled each time up to the longest. Seconds.
@@ -79,10 +89,16 @@ class KeeperParts:
     steps: Steps
     encoders: Encoders
     questions: Questions
+    #: The model that tells what a segment was.
+    telling: Questions
     #: The batches that extractions may be handed over to; None where there are none.
     batches: Callable[[], Batches | None]
     #: Whether there is a model to which a memory may be entrusted; until then questions wait.
     able: Callable[[], bool] = lambda: True
+    #: Whether `telling` has one that can tell; what another tells is told anew later.
+    tells: Callable[[], bool] = lambda: True
+    #: What finds names where a summary is held against its segment.
+    recogniser: Recogniser | None = None
     #: Told between two steps, at once and in the way of the work.
     reached: Callable[[Step], None] = _pass
     pause: Callable[[int], timedelta] = growing_pause

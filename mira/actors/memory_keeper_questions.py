@@ -121,18 +121,21 @@ class Questions:
         *,
         given: Finished | None = None,
         incomplete: Callable[[T], bool] = lambda _value: False,
+        tries: int = 2,
+        again: str = "again",
     ) -> Answered[T]:
-        """Ask, and once more if the answer cannot be read or is `incomplete`.
+        """Ask, and again, `tries` times in all, if the answer cannot be read or is `incomplete`.
 
         `parse` gets the words and whether they were cut at their limit; it raises
-        ProviderMalformed for what it cannot read. `given` stands for the first answer if there
-        is one already. Never raises a ProviderError: it is in what is returned.
+        ProviderMalformed for what it cannot read, and the template `again` tells the model why.
+        `given` stands for the first answer if there is one already. Never raises a ProviderError:
+        it is in what is returned.
         """
         request = self.request(question)
         calls: list[NewCall] = []
         value: T | None = None
         reason = ""
-        for attempt in (1, 2):
+        for attempt in range(1, tries + 1):
             try:
                 finished = (
                     given if given is not None else await self._call(request, question, calls)
@@ -147,7 +150,7 @@ class Questions:
             try:
                 found = parse(words, cut)
             except ProviderMalformed as malformed:
-                if attempt == 2 and value is None:
+                if attempt == tries and value is None:
                     return Answered(tuple(calls), None, malformed)
                 reason = malformed.detail
             else:
@@ -155,8 +158,9 @@ class Questions:
                 if not incomplete(value):
                     break
                 cut, reason = True, "It ends in the middle."
-            again = self._templates.render("again", reason=reason, cut=cut)
-            request = _continued(request, words, again)
+            request = _continued(
+                request, words, self._templates.render(again, reason=reason, cut=cut)
+            )
         return Answered(tuple(calls), value)
 
     async def _call(self, request: Request, question: Question, calls: list[NewCall]) -> Finished:

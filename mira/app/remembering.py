@@ -116,8 +116,11 @@ def remember(resources: Resources, models: Models) -> Remembering:
         steps=Steps(database, encoders, clock, ids),
         encoders=encoders,
         questions=Questions(models.for_purpose("extraction"), Templates(TEMPLATES), ids),
+        telling=Questions(models.for_purpose("summary"), Templates(TEMPLATES), ids),
         batches=lambda: models.batches("extraction"),
         able=lambda: not models.for_purpose("extraction").name.startswith("local:"),
+        tells=lambda: not models.for_purpose("summary").name.startswith("local:"),
+        recogniser=recogniser,
     )
     tools = ToolBox(
         find_tools(),

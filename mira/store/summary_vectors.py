@@ -1,4 +1,4 @@
-"""The vectors of summaries: the older ones that are like a new one, and those that have none yet."""
+"""The vectors of summaries: older ones that are like a new one, and those that have none yet."""
 
 from __future__ import annotations
 

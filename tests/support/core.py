@@ -42,6 +42,12 @@ from mira.store.database import Database
 from mira.store.outbox import PostgresOutbox
 from tests.conftest import Place
 
+#: What a quiet keeper's model tells of a segment.
+TOLD = (
+    '{"trace": "I was asked something. I answered. We left it there.", '
+    '"precis": "I was asked something. I answered.", "title": "A short talk", "complexity": 0.5}'
+)
+
 
 class Bugs(Observer):
     """What the engine took for a bug."""
@@ -85,9 +91,10 @@ class Core:
 
 
 def quiet_keeper(database: Database) -> KeeperParts:
-    """A keeper of memories whose model finds nothing to say."""
+    """A keeper of memories whose model finds nothing to remember, and tells every segment alike."""
     clock, ids, encoders = SystemClock(), SystemIds(), NoEncoders()
     model = Routing([ScriptedProvider([says("[]")], clock=clock)], clock, ids)
+    telling = Routing([ScriptedProvider([says(TOLD)], clock=clock)], clock, ids)
     return KeeperParts(
         database=database,
         clock=clock,
@@ -96,6 +103,7 @@ def quiet_keeper(database: Database) -> KeeperParts:
         steps=Steps(database, encoders, clock, ids),
         encoders=encoders,
         questions=Questions(model, Templates(TEMPLATES), ids),
+        telling=Questions(telling, Templates(TEMPLATES), ids),
         batches=lambda: None,
     )
 

@@ -16,7 +16,14 @@ import msgspec
 
 from bench.provider_double import ProviderDouble
 from bench.provider_script import BatchFault, BatchScript, Behaviour, Script
-from mira.actors.memory_keeper_parts import EXTRACTION, KIND, KeeperParts, Step, keeper_of
+from mira.actors.memory_keeper_parts import (
+    EXTRACTION,
+    KIND,
+    SUMMARIES,
+    KeeperParts,
+    Step,
+    keeper_of,
+)
 from mira.actors.memory_keeper_questions import Questions
 from mira.clock import SystemClock
 from mira.ids import SystemIds
@@ -24,11 +31,12 @@ from mira.llm import models as llm_models
 from mira.llm.routing import Policy
 from mira.llm.scripted import Answer, says
 from mira.memory.changes import Recogniser
+from mira.memory.lived import drift
 from mira.memory.memories import Memories
 from mira.memory.quoting import TEMPLATES
 from mira.memory.steps import Steps
 from mira.messages.base import Message
-from mira.messages.memory import CatchUp, ExtractSegment
+from mira.messages.memory import CatchUp, ExtractSegment, SummariseSegment
 from mira.prompt.templates import Templates
 from mira.settings import Settings
 from mira.store.database import Database
@@ -44,6 +52,11 @@ ASKS = {
     "approval": "Give your verdicts",
     "floor_review": "Review each memory",
     "entity_merge": "Say which are the same",
+    "summary": "Write down how this conversation was",
+    "summary_again": "only with what is to be given anew",
+    "summary_part": "Write your notes on this part",
+    "summary_correction": "Write trace and precis once more",
+    "summary_short": "Write the four lines now",
 }
 NO_LINKS: dict[str, list[Any]] = {"links": [], "merges": []}
 
@@ -121,6 +134,12 @@ class Kept:
         await self.tell(user_id, message, EXTRACTION, str(segment_id))
         await self.settled()
 
+    async def summarise(self, user_id: UUID, segment_id: UUID) -> None:
+        """Have a segment summarised, and wait until that is done."""
+        message = SummariseSegment(segment_id=segment_id)
+        await self.tell(user_id, message, SUMMARIES, str(segment_id))
+        await self.settled()
+
     async def look_around(self, user_id: UUID) -> None:
         """Let a keeper that has just come to life look for what was left behind."""
         self.core.system.cell(keeper_of(user_id)).actor = None
@@ -193,6 +212,8 @@ async def keeping(
     recogniser: Recogniser | None = None,
     keyed: bool = True,
     able: Callable[[], bool] = lambda: True,
+    tells: Callable[[], bool] = lambda: True,
+    recognises: drift.Recogniser | None = None,
     grace: float = 5.0,
 ) -> AsyncIterator[Kept]:
     """A core whose keeper asks the double: in batches if it is an Anthropic with a key."""
@@ -219,8 +240,11 @@ async def keeping(
             steps=Steps(database, encoders, clock, ids),
             encoders=encoders,
             questions=Questions(models.for_purpose("extraction"), Templates(TEMPLATES), ids),
+            telling=Questions(models.for_purpose("summary"), Templates(TEMPLATES), ids),
             batches=lambda: models.batches("extraction"),
             able=able,
+            tells=tells,
+            recogniser=recognises,
             reached=lambda step: kept.reached(step),
             pause=lambda polls: timedelta(seconds=0.02),
         )
