@@ -158,7 +158,10 @@ class Journal:
         own = (await entities.of_memories(self.tx, self.user_id, [memory.id])).get(memory.id, ())
         await self._remove(memory)
         await entities.remove_unused(self.tx, self.user_id, own)
-        await memory_events.forget_words(self.tx, self.user_id, memory.id)
+        # A merge that was undone said its words, too, and nobody can delete what is gone.
+        undone = await memory_events.gone_made_of(self.tx, self.user_id, memory.id)
+        for one in (memory.id, *undone):
+            await memory_events.forget_words(self.tx, self.user_id, one)
         self._note(memory.id, "deleted", None, None)
 
     async def _remove(self, memory: Memory) -> None:

@@ -23,12 +23,13 @@ async def merge(
 
     It has the union of their links, entities and evidence and the median of their importance; it
     was made when the oldest of them was and used when the newest use of them was. The sources are
-    archived and name it as what took their place. Raises Conflict if one of them is not active.
+    archived and name it as what took their place. Raises Conflict if one of them is not active or
+    was true only until some time.
     """
     if len(sources) < 2:
         raise ValidationFailed("Merging takes at least two different memories.")
     for one in sources:
-        if one.status != "active" or one.superseded_by is not None:
+        if one.status != "active" or one.superseded_by or one.valid_to:
             raise Conflict(f"{one.short_id} is no active memory.")
     tx, user_id = journal.tx, journal.user_id
     ids = [one.id for one in sources]

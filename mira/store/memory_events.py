@@ -220,6 +220,17 @@ async def forget_words(tx: Tx, user_id: UUID, memory_id: UUID) -> None:
     )  # fmt: skip
 
 
+async def gone_made_of(tx: Tx, user_id: UUID, memory_id: UUID) -> list[UUID]:
+    """The memories that this one was once merged into and that are there no more."""
+    rows = await tx.fetch(
+        "select distinct e.memory_id from memory_events e where e.user_id = $1 "
+        "and coalesce(e.after, e.before) -> 'record' -> 'source_memories' ? $2 "
+        "and not exists (select from memories m where m.id = e.memory_id)",
+        user_id, str(memory_id),
+    )  # fmt: skip
+    return [row["memory_id"] for row in rows]
+
+
 def _json(state: State | None) -> str | None:
     return None if state is None else msgspec.json.encode(state).decode()
 

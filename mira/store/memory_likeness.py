@@ -1,6 +1,6 @@
 """Which memories are like which: by vectors that are stored, by entities that they share.
 
-Always within one user and one space; only active memories that nothing has superseded.
+Always within one user and one space; only active memories that are still true.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import msgspec
 from mira.store.database import Tx
 from mira.store.spaces import Source, Space
 
-_STANDING = "m.user_id = $1 and m.status = 'active' and m.superseded_by is null"
+_STANDING = (
+    "m.user_id = $1 and m.status = 'active' and m.superseded_by is null and m.valid_to is null"
+)
 
 
 class Alike(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,8 +110,8 @@ async def pairs(
         "select distinct a.id as one, b.id as other, f.likeness from found f "
         "join memories a on a.user_id = $1 and a.doc = least(f.one, f.other) "
         "join memories b on b.user_id = $1 and b.doc = greatest(f.one, f.other) "
-        "where a.status = 'active' and a.superseded_by is null "
-        "and b.status = 'active' and b.superseded_by is null "
+        "where a.status = 'active' and a.superseded_by is null and a.valid_to is null "
+        "and b.status = 'active' and b.superseded_by is null and b.valid_to is null "
         "and (a.happens_at is null or b.happens_at is null or a.happens_at = b.happens_at)",
         user_id, Source.MEMORIES, space.id, list(docs), floor, each,
     )  # fmt: skip

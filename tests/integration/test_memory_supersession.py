@@ -43,3 +43,17 @@ async def test_facts_cannot_supersede_each_other(here: Remembering, user: User) 
         await here.memories.link(user.id, one.id, two.id, "supersedes", actor="user")
     assert len(await here.memories.links(user.id, one.id)) == 1
     await here.agrees(user.id)
+
+
+async def test_what_was_true_until_some_time_is_not_merged_into_what_is_true_now(
+    here: Remembering, user: User
+) -> None:
+    old = (await here.add(user.id, "Grace lives in Vienna")).memory
+    new = (await here.add(user.id, "Grace lives in Graz now", supersedes=(old.id,))).memory
+    other = (await here.add(user.id, "Ada keeps bees")).memory
+    await here.memories.delete(user.id, new.id, actor="user")
+    closed = await here.memories.get(user.id, old.id)
+    assert (closed.status, closed.superseded_by) == ("active", None)
+    assert closed.valid_to is not None
+    with pytest.raises(Conflict):
+        await here.memories.merge(user.id, [old.id, other.id], "Grace, bees, Vienna", actor="user")

@@ -113,3 +113,27 @@ async def test_a_name_is_followed_through_any_number_of_merges(
     await here.add(user.id, "The first of them wrote a book", about=[("Name a", "PERSON")])
     [left] = await here.memories.entities(user.id)
     assert (left.name, left.memories) == ("Name n", len(letters) + 1)
+
+
+async def test_words_of_an_undone_merge_go_with_the_source_that_is_deleted(
+    here: Remembering, user: User
+) -> None:
+    secret, other = await two(here, user.id)
+    third = (await here.add(user.id, "Ada plays the cello on Sundays")).memory.id
+    await here.memories.link(user.id, third, secret, "other", reason="xerxes", actor="user")
+    made = await here.memories.merge(
+        user.id, [secret, other], "Xerxes stands for Grace in Zanzibar", actor="user"
+    )
+    await undo_last(here, user.id, made.id, "created")
+    await here.memories.unlink(user.id, third, secret, "other", actor="user")
+    await here.memories.delete(user.id, secret, actor="user")
+    async with here.database.user(user.id) as tx:
+        held = await tx.value("select string_agg(e::text, ' ') from memory_events e")
+    assert "Xerxes" not in held
+    assert "xerxes" not in held
+    assert "Vienna" not in held
+    assert "cello" in held
+    kinds = [event.kind for event in await here.memories.history(user.id, made.id)]
+    assert kinds[0] == "created"
+    with pytest.raises(Conflict):
+        await undo_last(here, user.id, made.id, "undone")
