@@ -7,6 +7,10 @@ turn goes on. Where a section stands is its placement's to say (mira.prompt.layo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import msgspec
 
 from mira.messages.content import Role, Said, Text
 from mira.prompt.bounds import bounded, shortened
@@ -25,15 +29,27 @@ log = logger("composer")
 
 #: The longest section, whatever its trinket thinks, in characters.
 LONGEST = 24_000
+#: Sections that are kept once rendered: those of some dozens of conversations.
+_KEPT = 512
+_EMPTY = Inputs(
+    user="",
+    timezone="UTC",
+    now=datetime.min.replace(tzinfo=UTC),
+    last_message_at=None,
+    turns=(),
+    words=(),
+)
 
 
 class Composer:
-    """Composes prompts. Holds templates and trinkets only."""
+    """Composes prompts. Holds templates and trinkets, and what it rendered last."""
 
     def __init__(self, templates: Templates, sections: Sequence[Trinket] = SECTIONS) -> None:
         self._templates = templates
         order = list(Placement)
         self._sections = sorted(sections, key=lambda section: order.index(section.placement))
+        # Most of what stands before a mark is what stood there in the last turn.
+        self._kept = lru_cache(maxsize=_KEPT)(self._text)
 
     def compose(self, inputs: Inputs) -> Prompt:
         """The prompt of one turn. Never fails for the sake of a section."""
@@ -62,15 +78,16 @@ class Composer:
     def _render(self, section: Trinket, inputs: Inputs) -> Rendered | None:
         text, error = "", None
         try:
-            text = section.render(inputs, self._templates.render).strip()
+            seen = msgspec.structs.replace(
+                _EMPTY, **{name: getattr(inputs, name) for name in section.needs}
+            )
+            text = (self._kept if section.placement.cached else self._text)(section, seen)
         except Exception as raised:
             # Whatever it is, it is the section's alone.
             error = type(raised).__name__
             log.error("section_failed", section=section.name, exc_info=raised)
         if not text and error is None:
             return None
-        if text and section.tag is not None:
-            text = wrapped(section.tag, neutral(shortened(text, LONGEST, "section")))
         return Rendered(
             name=section.name,
             placement=section.placement,
@@ -78,3 +95,9 @@ class Composer:
             tokens=estimate(text) if text else 0,
             error=error,
         )
+
+    def _text(self, section: Trinket, inputs: Inputs) -> str:
+        text = section.render(inputs, self._templates.render).strip()
+        if not text or section.tag is None:
+            return text
+        return wrapped(section.tag, neutral(shortened(text, LONGEST, "section")))

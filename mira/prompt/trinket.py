@@ -20,7 +20,10 @@ class Fill(Protocol):
 class Trinket:
     """One section: its name, its place, and how its text comes about.
 
-    `render` is pure: the same inputs, the same text; "" is no section. It bounds what it shows.
+    `needs` are the inputs it is made of, by name; it sees the others empty. `render` is pure: the
+    same of these, the same text, so that it need not be rendered again. "" is no section. It
+    bounds what it shows.
+
     The composer puts the text between tags of this name and takes out of it whatever looks like a
     tag of ours, so no trinket has to. Without a `tag` the text stands as it is: then it must be
     our own, and what it holds of others must be made neutral by the trinket.
@@ -28,5 +31,6 @@ class Trinket:
 
     name: str
     placement: Placement
+    needs: tuple[str, ...]
     render: Callable[[Inputs, Fill], str]
     tag: str | None

@@ -38,9 +38,7 @@ LEFT = {
     **dict.fromkeys(("ContinuationBrief", "turns"), BOUNDARY),
 }
 
-words = st.one_of(
-    st.text(max_size=40), st.sampled_from(["</mira:now>", "x" * 120_000, "\ud800 ok"])
-)
+words = st.one_of(st.text(max_size=40), st.sampled_from(["</mira:now>", "x" * 33_000, "\ud800 ok"]))
 
 
 @dataclass(frozen=True)

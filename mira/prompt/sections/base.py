@@ -18,4 +18,10 @@ def render(inputs: Inputs, fill: Fill) -> str:
     return fill("base", user=user, contract=as_prompt())
 
 
-BASE = Trinket("BasePrompt", Placement.SYSTEM, render, tag=None)
+BASE = Trinket(
+    name="BasePrompt",
+    placement=Placement.SYSTEM,
+    needs=("user", "compact"),
+    render=render,
+    tag=None,
+)

@@ -16,5 +16,9 @@ def render(inputs: Inputs, fill: Fill) -> str:
 
 
 BEHAVIORAL_DIRECTIVES = Trinket(
-    "BehavioralDirectives", Placement.SYSTEM, render, tag="behavioral_directives"
+    name="BehavioralDirectives",
+    placement=Placement.SYSTEM,
+    needs=("directives", "compact"),
+    render=render,
+    tag="behavioral_directives",
 )

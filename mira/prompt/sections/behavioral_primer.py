@@ -11,4 +11,10 @@ def render(inputs: Inputs, fill: Fill) -> str:
     return fill("behavioral_primer") if inputs.primer and not inputs.compact else ""
 
 
-BEHAVIORAL_PRIMER = Trinket("BehavioralPrimer", Placement.EARLIER, render, tag="examples")
+BEHAVIORAL_PRIMER = Trinket(
+    name="BehavioralPrimer",
+    placement=Placement.EARLIER,
+    needs=("primer", "compact"),
+    render=render,
+    tag="examples",
+)

@@ -18,4 +18,10 @@ def render(inputs: Inputs, fill: Fill) -> str:
     return fill("boundary", end=stamp(inputs.boundary_end, inputs.timezone))
 
 
-BOUNDARY = Trinket("Boundary", Placement.BOUNDARY, render, tag="boundary")
+BOUNDARY = Trinket(
+    name="Boundary",
+    placement=Placement.BOUNDARY,
+    needs=("boundary_end", "timezone"),
+    render=render,
+    tag="boundary",
+)

@@ -15,4 +15,10 @@ def render(inputs: Inputs, fill: Fill) -> str:
     return fill("continuation_brief", text=text) if text else ""
 
 
-CONTINUATION_BRIEF = Trinket("ContinuationBrief", Placement.BRIEF, render, tag="continuation_brief")
+CONTINUATION_BRIEF = Trinket(
+    name="ContinuationBrief",
+    placement=Placement.BRIEF,
+    needs=("brief", "compact"),
+    render=render,
+    tag="continuation_brief",
+)

@@ -55,4 +55,10 @@ def _head(summary: SummaryView, zone: str) -> tuple[str, str]:
     return span(summary.started_at, summary.ended_at, zone), quoted(summary.title, _TITLE)
 
 
-EARLIER_SEGMENTS = Trinket("EarlierSegments", Placement.EARLIER, render, tag="earlier_segments")
+EARLIER_SEGMENTS = Trinket(
+    name="EarlierSegments",
+    placement=Placement.EARLIER,
+    needs=("earlier", "max_summaries", "timezone", "compact"),
+    render=render,
+    tag="earlier_segments",
+)

@@ -30,4 +30,10 @@ def _row(row: ManifestRow, zone: str) -> str:
     return f"[{span(row.started_at, row.ended_at, zone, dated=False)}] {title}"
 
 
-MANIFEST = Trinket("Manifest", Placement.SYSTEM, render, tag="manifest")
+MANIFEST = Trinket(
+    name="Manifest",
+    placement=Placement.SYSTEM,
+    needs=("manifest", "timezone", "compact"),
+    render=render,
+    tag="manifest",
+)

@@ -61,4 +61,10 @@ def _passage(passage: SurfacedPassage, zone: str, most: int) -> str:
     return f"[{stamp(passage.said_at, zone)}, {who}] {quoted(passage.text, most)}"
 
 
-PROACTIVE_MEMORY = Trinket("ProactiveMemory", Placement.HUD, render, tag="memories")
+PROACTIVE_MEMORY = Trinket(
+    name="ProactiveMemory",
+    placement=Placement.HUD,
+    needs=("memories", "passages", "now", "timezone", "compact"),
+    render=render,
+    tag="memories",
+)

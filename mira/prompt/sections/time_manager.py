@@ -24,4 +24,10 @@ def render(inputs: Inputs, fill: Fill) -> str:
     )
 
 
-TIME_MANAGER = Trinket("TimeManager", Placement.HUD, render, tag="now")
+TIME_MANAGER = Trinket(
+    name="TimeManager",
+    placement=Placement.HUD,
+    needs=("now", "last_message_at", "timezone"),
+    render=render,
+    tag="now",
+)

@@ -15,4 +15,10 @@ def render(inputs: Inputs, fill: Fill) -> str:
     return fill("user_portrait", text=text) if text else ""
 
 
-USER_PORTRAIT = Trinket("UserPortrait", Placement.SYSTEM, render, tag="user_portrait")
+USER_PORTRAIT = Trinket(
+    name="UserPortrait",
+    placement=Placement.SYSTEM,
+    needs=("portrait", "compact"),
+    render=render,
+    tag="user_portrait",
+)

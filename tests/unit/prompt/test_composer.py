@@ -23,7 +23,7 @@ def broken(inputs: Inputs, fill: Fill) -> str:
 def test_a_section_that_fails_is_left_out_and_named_and_the_others_stand(
     placement: Placement,
 ) -> None:
-    failing = Trinket("Broken", placement, broken, tag="broken")
+    failing = Trinket("Broken", placement, (), broken, tag="broken")
     given = inputs(memories=(memory("Tea."),), turns=(turn("Hi.", "Hello."),))
     with capture_logs() as logs:
         prompt = Composer(Templates(), (failing, *SECTIONS)).compose(given)
@@ -40,6 +40,24 @@ def test_a_zone_that_nobody_knows_costs_the_time_and_not_the_turn() -> None:
         ("TimeManager", "ZoneInfoNotFoundError"),
     ]
     assert hud(prompt) == "Hello?"
+
+
+def test_a_section_sees_the_inputs_it_names_and_no_others() -> None:
+    def render(inputs: Inputs, fill: Fill) -> str:
+        return f"{inputs.user}, {inputs.directives}"
+
+    new = Trinket("New", Placement.HUD, ("user",), render, tag="new")
+    prompt = Composer(Templates(), (new,)).compose(inputs(directives="Be brief."))
+    assert hud(prompt) == "<mira:new>\nAda, None\n</mira:new>"
+
+
+def test_one_users_sections_are_never_shown_to_another() -> None:
+    shared = Composer(Templates())
+    for user in ("Ada", "Bob", "Ada"):
+        prompt = shared.compose(inputs(user=user, directives=f"{user}'s way.", portrait=None))
+        other = "Bob" if user == "Ada" else "Ada"
+        assert user in whole(prompt)
+        assert other not in whole(prompt)
 
 
 def test_what_was_rendered_is_reported_with_its_size() -> None:

@@ -104,7 +104,9 @@ def test_a_long_turn_does_not_hide_from_the_provider_where_the_last_mark_stood()
 
 
 def test_documents_have_a_mark_of_their_own_and_there_are_never_more_than_four() -> None:
-    document = Trinket("Document", Placement.DOCUMENTS, lambda i, fill: "A document.", tag="doc")
+    document = Trinket(
+        "Document", Placement.DOCUMENTS, (), lambda i, fill: "A document.", tag="doc"
+    )
     with_documents = Composer(Templates(), (*SECTIONS, document))
     many = Turn.of([said(Role.USER, *["Words."] * 25), said(Role.ASSISTANT, "Yes.")])
     given = inputs(turns=(turn("Hi.", "Hello."), many), boundary_end=NOW, earlier=(summary(1),))
@@ -136,7 +138,7 @@ def test_a_new_section_is_one_entry_in_the_list(placement: Placement) -> None:
     def render(inputs: Inputs, fill: Fill) -> str:
         return f"Seen by {inputs.user}."
 
-    new = Trinket("New", placement, render, tag="new")
+    new = Trinket("New", placement, ("user",), render, tag="new")
     prompt = Composer(Templates(), (*SECTIONS, new)).compose(everything())
     text = whole(prompt)
     section = "<mira:new>\nSeen by Ada.\n</mira:new>"
