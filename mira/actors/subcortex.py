@@ -7,7 +7,7 @@ the mailbox, and nothing is remembered, so that an idle one costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -59,6 +59,15 @@ class Model(Protocol):
     def stream(self, request: Request) -> AbstractAsyncContextManager[Routed]: ...
 
 
+class Asker(Protocol):
+    """Whoever asks: the Context of a handler, or the engine for somebody outside."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def ask(self, to: Address, message: Message, *, timeout: float) -> Awaitable[object]: ...
+
+
 @dataclass(frozen=True)
 class SubcortexParts:
     """Its surroundings, wired by the composition root."""
@@ -82,7 +91,7 @@ def effort(considered: Considered | None) -> Effort:
     return Effort.HIGH
 
 
-async def consider(ctx: Context, user_id: UUID, message: Consider, *, timeout: float) -> Considered:
+async def consider(ctx: Asker, user_id: UUID, message: Consider, *, timeout: float) -> Considered:
     """Ask a user's Subcortex, within `timeout` seconds. Never raises a MiraError: whatever goes
     wrong is a fallback."""
     began = ctx.clock.monotonic()
