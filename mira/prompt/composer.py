@@ -15,10 +15,8 @@ import msgspec
 from mira.messages.content import Role, Said, Text
 from mira.prompt.bounds import bounded, shortened
 from mira.prompt.budget import estimate, estimate_said
-from mira.prompt.inputs import Inputs as Inputs
-from mira.prompt.layout import STOPPED as STOPPED
-from mira.prompt.layout import Placement, Rendered, lay_out
-from mira.prompt.layout import Prompt as Prompt
+from mira.prompt.inputs import Inputs
+from mira.prompt.layout import Placement, Prompt, Rendered, lay_out
 from mira.prompt.sections import SECTIONS
 from mira.prompt.tags import neutral, wrapped
 from mira.prompt.templates import Templates
