@@ -94,3 +94,7 @@ begin
     execute format('grant select, insert, update, delete on %I to mira_app', t);
   end loop;
 end $$;
+
+-- Counting the memories of an entity reads this index alone.
+drop index memory_entities_by_entity;
+create index memory_entities_by_entity on memory_entities (entity_id, memory_id) include (user_id);

@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from mira.memory.bm25 import PostingList, gather, idf, score
+from mira.memory.bm25 import Ints, PostingList, gather, idf, score
 from mira.memory.entities import normalise
 from mira.memory.terms import STOP_WORDS, terms, words
 from mira.store import entities, memory_search, postings, vectors
@@ -72,18 +72,18 @@ async def lexical(
     wanted = list(dict.fromkeys(term for one in asked for term in one))
     if not wanted:
         return {}
-    lists, common = await postings.lists(tx, user_id, Source.MEMORIES, wanted, budget=budget)
+    read, common = await postings.lists(tx, user_id, Source.MEMORIES, wanted, budget=budget)
+    lists = [_posting_list(one) for one in read]
     weights = {one.term: float(idf(whole.documents, one.documents)) for one in lists}
     if common and lists:
-        first = gather([_posting_list(one) for one in lists])
+        first = gather(lists)
         partial = score(first.tf, first.lengths, whole.average, [weights[o.term] for o in lists])
         best = first.docs[np.argsort(-partial, kind="stable")[:WEIGHED]]
-        kept = set(best.tolist())
-        lists = [_among(one, kept) for one in lists]
+        lists = [_among(one, best) for one in lists]
         more = await postings.among(tx, user_id, Source.MEMORIES, common, best.tolist())
         weights |= {one.term: float(idf(whole.documents, one.documents)) for one in more}
-        lists += more
-    gathered = gather([_posting_list(one) for one in lists])
+        lists += [_posting_list(one) for one in more]
+    gathered = gather(lists)
     docs = gathered.docs
     allowed = np.ones(len(docs), bool)
     if without:
@@ -172,8 +172,6 @@ def _posting_list(one: TermDocuments) -> PostingList:
     )  # fmt: skip
 
 
-def _among(one: TermDocuments, docs: set[int]) -> TermDocuments:
-    rows = [row for row in zip(one.docs, one.tf, one.lengths, strict=True) if row[0] in docs]
-    return TermDocuments(
-        one.term, one.documents, [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]
-    )
+def _among(one: PostingList, docs: Ints) -> PostingList:
+    kept = np.isin(one.docs, docs)
+    return one._replace(docs=one.docs[kept], tf=one.tf[kept], lengths=one.lengths[kept])

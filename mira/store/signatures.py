@@ -26,6 +26,9 @@ _ROW = 1536
 #: How many times as many signatures are looked at twice.
 WIDER = 4
 
+#: The bits of each byte.
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
+
 #: Documents that a unit has numbers for.
 _DOCUMENTS = 1 << 25
 
@@ -103,8 +106,7 @@ class Signs:
         for at in range(self._words.shape[1]):
             differing += np.bitwise_count(self._words[:, at] ^ asked[at])
         some = _least(differing, limit * WIDER)
-        bits = np.unpackbits(self._words[some].view(np.uint8), axis=1).astype(np.float32)
-        some = some[_least(-(bits @ np.asarray(vector, np.float32)), limit)]
+        some = some[_least(-_sums(self._words[some].view(np.uint8), vector), limit)]
         nearest: list[int] = np.unique(self._numbers[some] % _DOCUMENTS).tolist()
         return nearest
 
@@ -121,6 +123,16 @@ async def read(tx: Tx, user_id: UUID, source: Source, space: Space) -> Signs:
     numbers = (blocks[:, None] * many + np.arange(many)).ravel()
     bits = np.frombuffer(b"".join([row["bits"] for row in rows]), np.uint64)
     return Signs(numbers, bits.reshape(len(numbers), _size(space) // 8))
+
+
+def _sums(signed: NDArray[np.uint8], vector: Sequence[float]) -> NDArray[np.float32]:
+    """For each signature (one in a row) the sum of the vector's numbers where it has a 1: looked up
+    byte by byte, an eighth of the work."""
+    of_byte = np.asarray(vector, np.float32).reshape(-1, 8) @ _BITS.T
+    sums: NDArray[np.float32] = (
+        of_byte.ravel().take(signed + np.arange(0, of_byte.size, 256)).sum(axis=1)
+    )
+    return sums
 
 
 def _least(values: NDArray[Any], count: int) -> NDArray[np.intp]:
