@@ -100,6 +100,9 @@ def _dispatch(arguments: list[str]) -> int:
             return bench(rest)
     for command in COMMANDS:
         if command.name == arguments[0]:
+            if not all(_is_text(word) for word in arguments):
+                print("mira: What was typed is not UTF-8.", file=sys.stderr)
+                return USAGE
             return _parse(command, arguments)
     from difflib import get_close_matches
 
@@ -107,6 +110,15 @@ def _dispatch(arguments: list[str]) -> int:
     meant = f" Did you mean {close[0]}?" if close else ""
     print(f"mira: There is no command {arguments[0]!r}.{meant}\nSee: mira --help", file=sys.stderr)
     return USAGE
+
+
+def _is_text(word: str) -> bool:
+    """Python keeps bytes of the command line that are no text as lone surrogates."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parse(command: Command, arguments: list[str]) -> int:

@@ -120,8 +120,8 @@ def add(
     """
     body = MemoryRequest(
         text=text,
-        happens_at=_aware(happens_at),
-        expires_at=_aware(expires_at),
+        happens_at=_aware("happens_at", happens_at),
+        expires_at=_aware("expires_at", expires_at),
         entities=tuple(_entity(one) for one in about),
     )
     stored = _asked(lambda http: http.post("/v1/memories", StoredMemory, body))
@@ -158,7 +158,7 @@ def search(
         What was true then, and not what is true now.
     """
     query: dict[str, str | int] = {"q": words, "limit": limit, "source": source, "intent": intent}
-    if (moment := _aware(as_of)) is not None:
+    if (moment := _aware("as_of", as_of)) is not None:
         query["as_of"] = moment.isoformat()
     found = _asked(lambda http: http.get("/v1/memories/search", SearchAnswer, **query))
     if json:
@@ -357,9 +357,16 @@ def _path(memory: str) -> str:
     return f"/v1/memories/{quote(memory, safe='')}"
 
 
-def _aware(at: datetime | None) -> datetime | None:
+def _aware(name: str, at: datetime | None) -> datetime | None:
     """A moment without an offset is meant in this machine's time zone."""
-    return at if at is None or at.tzinfo is not None else at.astimezone()
+    if at is None or at.tzinfo is not None:
+        return at
+    try:
+        return at.astimezone()
+    except (ValueError, OverflowError):
+        raise ValidationFailed(
+            "A moment lies in the years 2 to 9998.", ((name, "not such a moment"),)
+        ) from None
 
 
 def _entity(given: str) -> GivenEntity:

@@ -155,6 +155,9 @@ def test_deleting_asks_for_a_word_more(cli: Cli) -> None:
         (("add", "short"), "text"),
         (("add", "a fact about a queen", "--about", "Ada:QUEEN"), "--about"),
         (("merge", "mem_00000000", "--text", "something or other"), "ids"),
+        (("add", "a fact of the first year", "--happens-at", "0001-01-01"), "happens_at"),
+        (("add", "a fact of the last year", "--expires-at", "9999-12-31T23:59:59"), "expires_at"),
+        (("search", "the first year", "--as-of", "0001-01-01"), "as_of"),
     ],
 )
 def test_what_cannot_be_done_is_said(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
@@ -162,6 +165,12 @@ def test_what_cannot_be_done_is_said(cli: Cli, arguments: tuple[str, ...], said:
     assert done.code == 1
     assert said in done.err.lower()
     assert done.out == ""
+
+
+@pytest.mark.parametrize("arguments", [("add", "no text \udcff here"), ("search", "\udcff")])
+def test_what_is_typed_in_another_encoding_is_refused(cli: Cli, arguments: tuple[str, ...]) -> None:
+    done = cli(*arguments)
+    assert (done.code, "UTF-8" in done.err) == (2, True)
 
 
 def test_what_others_have_written_cannot_command_the_terminal(cli: Cli) -> None:
