@@ -64,7 +64,7 @@ def test_a_conversation_with_tools_over_an_openai_compatible_endpoint(
     ]
     rows = Residents({}, {}).rows(
         {"dsn": fresh_server.database_url},
-        "select distinct provider, model from model_calls",
+        "select distinct provider, model from model_calls where purpose = 'conversation'",
     )
     assert rows == [{"provider": "openai", "model": "double"}]
 
@@ -90,7 +90,8 @@ def test_when_the_first_provider_is_away_the_second_answers_and_the_client_is_to
         # Both models' calls are in the books, the failed ones too.
         rows = Residents({}, {}).rows(
             {"dsn": fresh_server.database_url},
-            "select provider, error is null as ok from model_calls group by 1, 2 order by 1",
+            "select provider, error is null as ok from model_calls "
+            "where purpose = 'conversation' group by 1, 2 order by 1",
         )
         assert rows == [
             {"provider": "anthropic", "ok": False}, {"provider": "openai", "ok": True},

@@ -115,7 +115,10 @@ def test_cancelling_stops_the_provider_and_keeps_the_partial_text_marked(server:
     assert "[stopped here]" in json.dumps(sent[1])
     assert server.double.stamps()[-2]["outcome"] == "aborted"
     # The call that was cut short is in the books too.
-    rows = server.rows("select count(*) as n from model_calls where user_id = $1", server.person.id)
+    rows = server.rows(
+        "select count(*) as n from model_calls where user_id = $1 and purpose = 'conversation'",
+        server.person.id,
+    )
     assert rows == [{"n": 2}]
 
 
@@ -337,7 +340,9 @@ def test_an_outage_in_mid_stream_is_tried_again_and_the_client_starts_over(
     assert spoken(frames) == "The whole answer."
     assert _history(server)[-1]["blocks"][0]["text"] == "The whole answer."
     rows = server.rows(
-        "select error from model_calls where user_id = $1 order by at, id", server.person.id
+        "select error from model_calls where user_id = $1 and purpose = 'conversation' "
+        "order by at, id",
+        server.person.id,
     )
     assert sorted(r["error"] or "" for r in rows) == ["", "provider_error"]
 
@@ -399,7 +404,8 @@ def test_a_prompt_extends_the_one_before_it_up_to_the_cache_mark(server: Server)
         assert new[: len(old) - 1] == old[:-1]
     assert requests[-1]["system"][-1]["cache_control"]
     rows = server.rows(
-        "select cache_read_tokens as n from model_calls where user_id = $1 order by at",
+        "select cache_read_tokens as n from model_calls where user_id = $1 "
+        "and purpose = 'conversation' order by at",
         server.person.id,
     )
     assert rows[0]["n"] == 0
