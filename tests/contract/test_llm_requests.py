@@ -125,6 +125,31 @@ async def test_cache_marks_stand_at_the_end_of_system_blocks_and_of_the_stable_m
     assert body["messages"][1]["content"][0]["cache_control"] == {"type": "ephemeral"}
 
 
+async def test_each_mark_stands_at_the_end_of_what_is_before_it() -> None:
+    said = (user("Boundary."), user("One."), assistant(Text(text="Two.")), user("Three."))
+    body = await to_claude(*said, cache_marks=(1, 3))
+    marked = [
+        block["text"]
+        for message in body["messages"]
+        for block in message["content"]
+        if "cache_control" in block
+    ]
+    assert marked == ["Boundary.", "Two."]
+
+
+async def test_of_too_many_marks_the_last_ones_are_set() -> None:
+    turns = [one for n in range(5) for one in (user(f"{n}?"), assistant(Text(text=f"{n}!")))]
+    body = await to_claude(*turns, user("Now?"), cache_marks=(2, 4, 6, 8, 10))
+    marked = [
+        block["text"]
+        for message in body["messages"]
+        for block in message["content"]
+        if "cache_control" in block
+    ]
+    assert marked == ["2!", "3!", "4!"]
+    assert body["system"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+
+
 async def test_a_mark_falls_into_the_middle_of_messages_that_are_joined() -> None:
     body = await to_claude(tool(RESULT), user("Next."), cache_marks=(1,), system="")
     content = body["messages"][0]["content"]

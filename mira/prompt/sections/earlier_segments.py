@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mira.prompt.inputs import SUMMARIES_CEILING, Inputs, SummaryView
 from mira.prompt.layout import Placement
-from mira.prompt.tags import passage, quoted
+from mira.prompt.tags import quoted
 from mira.prompt.times import span
 from mira.prompt.trinket import Fill, Trinket
 
@@ -46,8 +46,8 @@ def render(inputs: Inputs, fill: Fill) -> str:
         full, short, precis = (), inputs.earlier[:_COMPACT], _COMPACT_PRECIS
     return fill(
         "earlier_segments",
-        short=tuple((*_head(s, zone), passage(s.precis, precis)) for s in reversed(short)),
-        full=tuple((*_head(s, zone), passage(s.trace, _TRACE)) for s in reversed(full)),
+        short=tuple((*_head(s, zone), quoted(s.precis, precis)) for s in reversed(short)),
+        full=tuple((*_head(s, zone), quoted(s.trace, _TRACE)) for s in reversed(full)),
     )
 
 
