@@ -59,7 +59,8 @@ class Composer:
             if one.error is None:
                 texts.setdefault(one.placement, []).append(one.text)
         outcome = (Text(text=inputs.outcome),) if inputs.outcome else ()
-        (now,) = bounded([Said(role=Role.USER, blocks=(*inputs.words, *outcome))])
+        spoken = Said(role=Role.USER, blocks=(*inputs.words, *outcome))
+        (now,) = bounded([spoken], inputs.share)
         layout = lay_out(texts, inputs.continuity, inputs.turns, now.blocks)
         system = texts.get(Placement.SYSTEM, [])
         return Prompt(

@@ -124,3 +124,12 @@ def test_no_section_is_longer_than_a_section_may_be() -> None:
     assert not any(one.error for one in prompt.rendered)
     assert len(section(prompt, "ProactiveMemory")) < 20 * 700
     assert len(whole(prompt)) < 400_000
+
+
+def test_what_is_said_now_can_be_cut_for_a_model_that_reads_little() -> None:
+    prompt = composer().compose(inputs("x" * 90_000 + "And the end?", share=0.05))
+    (_, block) = prompt.messages[-1].blocks
+    assert isinstance(block, Text)
+    assert len(block.text) <= TEXT * 0.05
+    assert block.text.endswith("And the end?")
+    assert "characters left out here; the whole message is kept" in block.text
