@@ -108,6 +108,6 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     max_summaries: int = SUMMARIES
     #: Whether the model reads little, or slowly: the short form of everything.
     compact: bool = False
-    #: How much of its bounds what is said now may take: less than 1 where the prompt proved too long
-    #: for the model. Turns that have ended are cut by `Turn.of`.
+    #: The share of its bounds that what is said now may take: less than 1 where the prompt proved
+    #: too long for the model. Turns that have ended are cut by `Turn.of`.
     share: float = 1.0
