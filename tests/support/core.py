@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -47,6 +48,20 @@ TOLD = (
     '{"trace": "I was asked something. I answered. We left it there.", '
     '"precis": "I was asked something. I answered.", "title": "A short talk", "complexity": 0.5}'
 )
+
+
+class JumpingClock(SystemClock):
+    """The machine's clocks, whose date can be put forward."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self._ahead
+
+    def jump(self, **span: float) -> None:
+        """Go on by so much, as for timedelta."""
+        self._ahead += timedelta(**span)
 
 
 class Bugs(Observer):
@@ -118,9 +133,10 @@ async def running_core(
     index: HistoryIndex | None = None,
     keeper: KeeperParts | None = None,
     subcortex: Sequence[Answer] = (says("{}"),),
+    clock: SystemClock | None = None,
 ) -> AsyncIterator[Core]:
     """A core on `database` whose pauses after failures are short."""
-    clock, ids, bugs = SystemClock(), SystemIds(), Bugs()
+    clock, ids, bugs = clock or SystemClock(), SystemIds(), Bugs()
     cache = Cache(None, clock)
     copies = EventCopies(cache, clock)
     feeds = Feeds(clock, copies)

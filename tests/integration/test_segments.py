@@ -1,0 +1,184 @@
+"""Segments as the door of a conversation opens and ends them, whatever the keeper does."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from mira.errors import NotFound
+from mira.llm.scripted import says
+from mira.messages.stream import Completed
+from mira.store.database import Database
+from mira.store.users import User
+from tests.support.core import Core, JumpingClock, running_core
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def talking(database: Database) -> AsyncIterator[tuple[Core, JumpingClock]]:
+    clock = JumpingClock()
+    async with running_core(database, says("Good."), clock=clock) as core:
+        yield core, clock
+    assert core.bugs == []
+
+
+async def rows(core: Core, user: User, sql: str) -> list[Any]:
+    async with core.database.user(user.id) as tx:
+        return await tx.fetch(sql)
+
+
+async def states(core: Core, user: User) -> list[str]:
+    return [
+        r["state"] for r in await rows(core, user, "select state from segments order by opened_at")
+    ]
+
+
+async def until_states(core: Core, user: User, *wanted: str) -> None:
+    with anyio.fail_after(20):
+        while await states(core, user) != list(wanted):
+            core.system.look_for_durable()
+            await core.parts.clock.sleep(0.02)
+
+
+async def timer(core: Core, user: User) -> Any:
+    found = await rows(core, user, "select due_at from outbox where lane = 'silence'")
+    return found[0]["due_at"] if found else None
+
+
+async def test_a_segment_ends_after_two_hours_of_silence_and_not_before(
+    database: Database, user: User
+) -> None:
+    async with talking(database) as (core, clock):
+        await core.ask(user.id, "Good morning.")
+        [opened] = await rows(core, user, "select last_message_at from segments")
+        assert await timer(core, user) == opened["last_message_at"] + timedelta(minutes=120)
+        clock.jump(minutes=119)
+        core.system.look_for_durable()
+        await core.ask(user.id, "Still here.")
+        # The timer rings at the time that was set, finds that somebody has spoken, and is set anew.
+        clock.jump(minutes=2)
+        with anyio.fail_after(20):
+            while await timer(core, user) == opened["last_message_at"] + timedelta(minutes=120):
+                core.system.look_for_durable()
+                await core.parts.clock.sleep(0.02)
+        assert await states(core, user) == ["active"]
+        [spoken] = await rows(core, user, "select last_message_at from segments")
+        assert await timer(core, user) == spoken["last_message_at"] + timedelta(minutes=120)
+        clock.jump(minutes=119)
+        await until_states(core, user, "collapsing")
+        assert await timer(core, user) is None
+        [asked] = await rows(core, user, "select address from outbox where lane = 'summaries'")
+        assert asked["address"] == str(user.id)
+
+
+async def test_who_speaks_while_a_segment_collapses_opens_the_next_and_is_answered(
+    database: Database, user: User
+) -> None:
+    async with talking(database) as (core, _):
+        await core.ask(user.id, "marmalade")
+        await core.conversations.collapse(user.id)
+        assert isinstance(await core.ask(user.id, "two"), Completed)
+        assert await states(core, user) == ["collapsing", "active"]
+        said = await rows(
+            core, user,
+            "select s.state, m.content -> 0 ->> 'text' as words from messages m "
+            "join turns t on t.id = m.turn_id join segments s on s.id = t.segment_id "
+            "where m.role = 'user' order by m.turn_seq",
+        )  # fmt: skip
+        assert [tuple(r.values()) for r in said] == [("collapsing", "marmalade"), ("active", "two")]
+        # What was said before stands in the prompt word for word until it is summarised.
+        prompt = core.model.requests[-1].messages
+        assert "marmalade" in str(prompt)
+
+
+async def test_a_paused_segment_outlasts_any_silence_until_somebody_speaks(
+    database: Database, user: User
+) -> None:
+    async with talking(database) as (core, clock):
+        await core.ask(user.id, "wait for me")
+        paused = await core.conversations.pause(user.id)
+        assert await timer(core, user) is None
+        clock.jump(days=30)
+        core.system.look_for_durable()
+        assert await states(core, user) == ["paused"]
+        await core.ask(user.id, "back again")
+        assert await states(core, user) == ["active"]
+        [segment] = await rows(core, user, "select id, last_message_at from segments")
+        assert segment["id"] == paused
+        assert await timer(core, user) == segment["last_message_at"] + timedelta(minutes=120)
+
+
+async def test_a_pause_that_is_ended_counts_silence_from_then(
+    database: Database, user: User
+) -> None:
+    async with talking(database) as (core, clock):
+        await core.ask(user.id, "wait for me")
+        await core.conversations.pause(user.id)
+        clock.jump(hours=5)
+        await core.conversations.resume(user.id)
+        clock.jump(minutes=119)
+        core.system.look_for_durable()
+        assert await states(core, user) == ["active"]
+        clock.jump(minutes=2)
+        await until_states(core, user, "collapsing")
+
+
+async def test_without_an_open_segment_there_is_nothing_to_pause_resume_or_end(
+    database: Database, user: User
+) -> None:
+    async with talking(database) as (core, _):
+        for steer in (
+            core.conversations.pause,
+            core.conversations.resume,
+            core.conversations.collapse,
+        ):
+            with pytest.raises(NotFound, match="no open segment"):
+                await steer(user.id)
+        await core.ask(user.id, "hello")
+        await core.conversations.collapse(user.id)
+        with pytest.raises(NotFound):
+            await core.conversations.collapse(user.id)
+        assert await states(core, user) == ["collapsing"]
+
+
+async def test_a_timer_that_was_set_before_a_restart_rings_after_it(
+    database: Database, user: User
+) -> None:
+    async with talking(database) as (core, _):
+        await core.ask(user.id, "hello")
+    clock = JumpingClock()
+    clock.jump(hours=3)
+    async with running_core(database, says("Good."), clock=clock) as core:
+        await until_states(core, user, "collapsing")
+
+
+async def test_a_clock_that_was_set_back_ends_nothing_early(database: Database, user: User) -> None:
+    async with talking(database) as (core, clock):
+        clock.jump(days=2)
+        await core.ask(user.id, "hello from the future")
+        clock.jump(days=-2)
+        core.system.look_for_durable()
+        await core.ask(user.id, "and from now")
+        assert await states(core, user) == ["active"]
+
+
+async def test_the_tools_that_were_used_are_noted_and_the_working_state_begins_anew(
+    database: Database, user: User
+) -> None:
+    async with talking(database) as (core, _):
+        await core.ask(user.id, "hello")
+        async with core.database.user(user.id) as tx:
+            await tx.execute("update conversations set working_state = '{\"surfaced\": []}'")
+        await core.conversations.collapse(user.id)
+        [segment] = await rows(core, user, "select tools from segments")
+        assert segment["tools"] == []
+        [door] = await rows(core, user, "select working_state::text as state from conversations")
+        assert door["state"] == "{}"
