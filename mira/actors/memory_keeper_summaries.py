@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from anyio import to_thread
+
 from mira.actors.memory_keeper_checking import Checked, Checking, Earlier, give_vectors
 from mira.actors.memory_keeper_parts import (
     SUMMARIES,
@@ -83,7 +85,7 @@ class Summaries:
             lines, user, zone = await self._read(tx, segment_id)
             known = await summaries.newest(tx, user_id, before=segment.opened_at, limit=SHOWN)
         parts.reached(Step.PLANNED)
-        source = Source(lines, zone, also=(user,))
+        source = await _source(lines, zone, user)
         checking = Checking(parts, user_id, segment_id, source, _earlier(known))
         material = Material(
             lines=tuple(lines),
@@ -121,7 +123,7 @@ class Summaries:
             lines, user, zone = await self._read(tx, segment_id)
             known = await summaries.newest(tx, user_id, before=segment.opened_at, limit=SHOWN)
         checking = Checking(
-            parts, user_id, segment_id, Source(lines, zone, also=(user,)), _earlier(known)
+            parts, user_id, segment_id, await _source(lines, zone, user), _earlier(known)
         )
         checked = await checking.check(
             Summary(
@@ -247,6 +249,11 @@ class Summaries:
             corrected=corrected,
             nearest=checked.nearest,
         )
+
+
+async def _source(lines: list[Line], zone: ZoneInfo, user: str) -> Source:
+    """Beside the event loop: of a long segment there is much to read."""
+    return await to_thread.run_sync(lambda: Source(lines, zone, also=(user,)))
 
 
 def _earlier(known: list[SummaryRecord]) -> list[Earlier]:

@@ -36,9 +36,13 @@ _NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
 #: Alone they are a month with a capital.
 _LONE = "|".join(name.capitalize() for name in MONTHS if len(name) > 3 or name == "mai")
 _YEAR = r"(?:19|20)\d\d"
-_DATES = (
+_IN_FIGURES = (
     re.compile(rf"(?<!\d)(?P<y>{_YEAR})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})(?!\d)"),
-    re.compile(rf"(?<![\d.])(?P<a>\d{{1,2}})(?P<sep>[./])(?P<b>\d{{1,2}})(?P=sep)(?P<y>{_YEAR}|\d\d)?(?!\d)"),
+    re.compile(
+        rf"(?<![\d.])(?P<a>\d{{1,2}})(?P<sep>[./])(?P<b>\d{{1,2}})(?P=sep)(?P<y>{_YEAR}|\d\d)?(?!\d)"
+    ),
+)
+_WITH_MONTHS = (
     re.compile(
         rf"(?<!\d)(?P<d>\d{{1,2}})(?:st|nd|rd|th|\.)?(?:\s+(?:of|de|di)\s+|\s+|-)(?P<name>{_NAMES})\b\.?"
         rf"(?:,?\s+(?:de\s+)?(?P<y>{_YEAR}))?",
@@ -51,8 +55,10 @@ _DATES = (
     ),
     re.compile(rf"\b(?P<name>{_NAMES})\b\.?,?\s+(?:of\s+|de\s+)?(?P<y>{_YEAR})\b", re.IGNORECASE),
     re.compile(rf"\b(?P<name>{_LONE})\b"),
-    re.compile(rf"(?<![\d.,/-])(?P<y>{_YEAR})(?![\d/-]|[.,]\d)"),
-)  # fmt: skip
+)
+_LONE_YEAR = re.compile(rf"(?<![\d.,/-])(?P<y>{_YEAR})(?![\d/-]|[.,]\d)")
+_FIGURE, _WORD = re.compile(r"\d"), re.compile(r"[^\W\d_]+")
+_NOON = re.compile(r"noon|mid(?:day|night)|mittag|mitternacht", re.IGNORECASE)
 _TIMES = re.compile(
     r"(?<![\d:.])(?P<h>[01]?\d|2[0-3])(?:(?::|\.|h)(?P<min>[0-5]\d)(?![\d.]))"
     r"\s*(?P<half>[ap]\.?\s?m\b\.?)?(?:\s*Uhr)?"
@@ -84,20 +90,26 @@ def dated(text: str) -> Dated:
     days: list[tuple[str, tuple[Day, ...]]] = []
     times: list[tuple[str, frozenset[int]]] = []
     rest = text
-    for pattern in _DATES[:2]:
-        rest = _taken(pattern, rest, days)
-    rest = _TIMES.sub(lambda m: _time(m, times), rest)
-    for pattern in _DATES[2:]:
-        rest = _taken(pattern, rest, days)
+    figures = _FIGURE.search(text) is not None
+    if figures:
+        for pattern in _IN_FIGURES:
+            rest = _taken(pattern, rest, days)
+    if figures or _NOON.search(text):
+        rest = _TIMES.sub(lambda m: _time(m, times), rest)
+    # Most texts name no month: to see that is cheaper than to look for dates.
+    if any(word in MONTHS for word in _WORD.findall(text.lower())):
+        for pattern in _WITH_MONTHS:
+            rest = _taken(pattern, rest, days)
+    if figures:
+        rest = _taken(_LONE_YEAR, rest, days)
     return Dated(tuple(days), tuple(times), rest)
 
 
 def meant(text: str, said: date) -> Iterator[Day]:
     """The days that relative words of `text` can mean if it was said on the day `said`."""
     lowered = text.lower()
-    for word, off in _OFF.items():
-        if re.search(rf"\b{word}\b", lowered):
-            yield _of(said + timedelta(off))
+    for word in set(_NEAR.findall(lowered)):
+        yield _of(said + timedelta(_OFF[word.replace("’", "'")]))
     for match in _AWAY.finditer(lowered):
         amount = _AMOUNTS.get(match["n"]) or (int(match["n"]) if match["n"].isdigit() else 0)
         unit = match["unit"]
@@ -107,11 +119,10 @@ def meant(text: str, said: date) -> Iterator[Day]:
     for match in _SIDE.finditer(lowered):
         sign = -1 if match["side"] in _PAST else 0 if match["side"] in _THIS else 1
         yield from _moved(said, sign, match["unit"])
-    for name, number in WEEKDAYS.items():
-        if (len(name) > 3 or name in ("sat",)) and re.search(rf"\b{name}s?\b", lowered):
-            ahead = (number - said.weekday()) % 7
-            for weeks in (-7, 0, 7):
-                yield _of(said + timedelta(ahead + weeks))
+    for name in set(_WEEKDAY.findall(lowered)):
+        ahead = (WEEKDAYS[name] - said.weekday()) % 7
+        for weeks in (-7, 0, 7):
+            yield _of(said + timedelta(ahead + weeks))
     if re.search(r"\b(?:weekend|wochenende)\b", lowered):
         ahead = (5 - said.weekday()) % 7
         for off in (-7, -6, 0, 1, 7, 8):
@@ -130,9 +141,15 @@ _OFF = {
     "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0,
     "yesterday": -1, "last night": -1, "tomorrow": 1, "day after tomorrow": 2,
     "day before yesterday": -2, "heute": 0, "gestern": -1, "vorgestern": -2, "morgen": 1,
-    "übermorgen": 2, "aujourd['’]hui": 0, "hier": -1, "demain": 1, "hoy": 0, "ayer": -1,
+    "übermorgen": 2, "aujourd'hui": 0, "hier": -1, "demain": 1, "hoy": 0, "ayer": -1,
     "mañana": 1, "oggi": 0, "ieri": -1, "domani": 1,
 }  # fmt: skip
+_NEAR = re.compile(
+    r"\b(" + "|".join(sorted(_OFF, key=len, reverse=True)).replace("'", "['’]") + r")\b"
+)
+_WEEKDAY = re.compile(
+    r"\b(" + "|".join(name for name in WEEKDAYS if len(name) > 3 or name == "sat") + r")s?\b"
+)
 _AMOUNTS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
     "eight": 8, "nine": 9, "ten": 10, "einem": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4,

@@ -72,21 +72,20 @@ class Names:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._words: set[str] = set()
-        self._beginnings: set[str] = set()
-        self._initials: set[str] = set()
-        codes: list[str] = []
+        #: The first letters of the words of each text, in order: "United Kingdom" has "uk".
+        self._initials: list[str] = []
+        self._codes: set[str] = set()
+        plain: dict[str, str] = {}
         for text in texts:
-            found = [_plain(token[0]) for token in _TOKEN.finditer(text)]
-            self._words.update(found)
-            for word in found:
-                self._words.update(part for part in re.split(r"[.'&-]", word) if part)
-            for length in (2, 3, 4):
-                self._initials.update(
-                    "".join(word[0] for word in found[at : at + length])
-                    for at in range(len(found) - length + 1)
-                )
-            codes += (match[0].lower() for match in _CODE.finditer(text))
-        self._codes = frozenset(codes)
+            tokens = _TOKEN.findall(text)
+            for token in tokens:
+                if token not in plain:
+                    plain[token] = _plain(token)
+            self._initials.append("".join([plain[token][:1] for token in tokens]))
+            self._codes.update(match[0].lower() for match in _CODE.finditer(text))
+        for word in plain.values():
+            self._words.add(word)
+            self._words.update(_parts(word))
         self._beginnings = {word[:-1] for word in self._words if len(word) > 4}
         self._beginnings |= {word[:-2] for word in self._words if len(word) > 5}
 
@@ -97,9 +96,9 @@ class Names:
             return name.lower() in self._codes or word in self._words
         if self._has(word):
             return True
-        if name.isupper() and word in self._initials:
+        if name.isupper() and len(word) > 1 and any(word in one for one in self._initials):
             return True
-        parts = [part for part in re.split(r"[.'&-]", word) if part]
+        parts = _parts(word)
         return len(parts) > 1 and all(self._has(part) or part in STOP_WORDS for part in parts)
 
     def _has(self, word: str) -> bool:
@@ -107,6 +106,10 @@ class Names:
             return True
         # "Annas", "Viennese" beside "Vienna": an ending of one or two letters more.
         return len(word) > 4 and (word[:-1] in self._words or word[:-2] in self._words)
+
+
+def _parts(word: str) -> list[str]:
+    return [part for part in re.split(r"[.'&-]", word) if part]
 
 
 def _plain(word: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _ONES = {
     "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
@@ -169,7 +170,9 @@ def _adds(total: float, more: float) -> bool:
     return total >= 100 and total % 100 == 0 and 0 < more < 100
 
 
+@lru_cache(maxsize=4096)
 def _word(word: str) -> float | None:
+    """The value of one word; None if it is no number."""
     lowered = word.lower()
     if lowered in _WORDS:
         return float(_WORDS[lowered])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+from anyio import to_thread
 
 from mira.memory.chunks import Line
 from mira.memory.encoding import Encoder
@@ -51,7 +52,7 @@ async def support(
     encoder: Encoder, told: Sequence[str], found: Sequence[Passage]
 ) -> tuple[Supported, ...]:
     """For each of the sentences `told` its support. Raises Unavailable."""
-    chosen = _likeliest(told, found)
+    chosen = found if len(found) <= MOST else await to_thread.run_sync(_likeliest, told, found)
     if not told or not chosen:
         return tuple(Supported(0.0, ()) for _ in told)
     vectors = await encoder.texts([*told, *(one.text for one in chosen)])
@@ -64,8 +65,7 @@ async def support(
 
 
 def _likeliest(told: Sequence[str], found: Sequence[Passage]) -> Sequence[Passage]:
-    if len(found) <= MOST:
-        return found
+    """In a thread: the passages that share most with what is told, the rarer the better."""
     wanted = term_frequencies(" ".join(told))
     spread: Counter[str] = Counter()
     terms = [term_frequencies(one.text).keys() & wanted.keys() for one in found]

@@ -11,10 +11,12 @@ import pytest
 
 from bench.provider_script import Behaviour, Failure, Script
 from mira.actors.memory_keeper_parts import SUMMARIES, Step, late_lane
+from mira.ids import SystemIds
 from mira.messages.memory import RecheckDrift, SummariseSegment
 from mira.store import drift_checks, summaries, summary_vectors
 from mira.store.database import Database
-from mira.store.users import User
+from mira.store.users import User, ensure_user
+from tests.conftest import EPOCH
 from tests.support.keeper import Kept, answers, keeping, memories_of
 from tests.support.memory import OneEncoder
 from tests.support.story import STORY, tell_story
@@ -129,7 +131,7 @@ async def test_telling_it_again_changes_nothing_and_costs_nothing(kept: Kept, us
             "must be in English",
         ),
         ({"precis": "I'm sorry, but I cannot help with that. I can do other things."}, "a refusal"),
-        ({"precis": "..."}, "precis: it is empty"),
+        ({"precis": "..."}, "precis: it has 0 instead"),
     ],
 )
 async def test_a_field_that_cannot_stand_is_asked_for_again_by_itself_with_the_reason(
@@ -139,7 +141,8 @@ async def test_a_field_that_cannot_stand_is_asked_for_again_by_itself_with_the_r
     first = {k: v for k, v in told(**bad).items() if v is not None}
     again = told(trace="Ignored.", precis="Ignored.", title="Ignored", complexity=3)
     kept.script(script(summary=first, summary_again=again | {name: GOOD[name]}))
-    await kept.summarise(user.id, await ended(kept, user))
+    more = ("I see. " * 40, "Go on, then. " * 20)
+    await kept.summarise(user.id, await ended(kept, user, *STORY, *more))
     [row] = await rows(kept, user)
     # What was good stays as it was: only the one field is taken from the second answer.
     assert {k: row[k] for k in GOOD} == GOOD
@@ -305,22 +308,22 @@ async def test_a_long_segment_is_told_part_by_part_in_questions_that_fit_the_mod
 async def test_a_megabyte_is_told_and_so_is_a_single_word(kept: Kept, user: User) -> None:
     notes = {"notes": "I read of oaks, at length and with care. " * 12}
     kept.script(script(summary=GOOD, summary_part=notes))
-    talk = [
-        w for n in range(320) for w in (f"Tree {n}: " + "an oak again. " * 120, "I see. " * 200)
-    ]
+    talk = [w for _ in range(11) for w in ("An oak again. " * 6_800, "I see.")]
     await kept.summarise(user.id, await ended(kept, user, *talk, *STORY))
     [row] = await rows(kept, user)
-    assert row["parts"] > 40
-    assert all(len(words) < 15_000 for words in said_last(kept))
-    # Notes are joined as well where they are too many: each bundle is one call.
-    assert len(said_last(kept)) < 1.25 * row["parts"]
-    one = {
+    assert row["parts"] > 80
+    asked = said_last(kept)
+    assert max(map(len, asked)) < kept.parts.telling.characters + 3_000
+    assert max(map(len, asked)) < 15_000
+    # Notes are joined where they are too many: each bundle of them is one more call.
+    assert row["parts"] < len(asked) < 1.1 * row["parts"]
+    hi = {
         "trace": "I was greeted.",
         "precis": "I was greeted.",
         "title": "Hello",
         "complexity": 0.5,
     }
-    kept.script(script(summary=one))
+    kept.script(script(summary=hi))
     await kept.summarise(user.id, await ended(kept, user, "hi", days=1))
     assert (await rows(kept, user))[1]["trace"] == "I was greeted."
 
@@ -334,8 +337,8 @@ async def test_a_conversation_longer_than_the_model_holds_is_told_in_smaller_par
     )  # fmt: skip
     notes = {"notes": "I read of oaks."}
     kept.script(script(summary=(Behaviour(error=full), GOOD), summary_part=notes))
-    oaks = "An oak stands there. " * 300
-    await kept.summarise(user.id, await ended(kept, user, oaks, "I see.", *STORY))
+    oaks = "An oak stands there. " * 500
+    await kept.summarise(user.id, await ended(kept, user, oaks, oaks, *STORY))
     [row] = await rows(kept, user)
     assert row["parts"] > 1
 
@@ -487,10 +490,10 @@ async def test_after_twenty_summaries_the_one_longest_unchecked_is_held_against_
     ],
 )
 async def test_the_lines_stand_at_the_users_local_time_and_its_day_counts_as_said(
-    kept: Kept, user: User, zone: str, local: str
+    kept: Kept, zone: str, local: str
 ) -> None:
-    async with kept.database.user(user.id) as tx:
-        await tx.execute("update users set timezone = $2 where id = $1", user.id, zone)
+    user_id = SystemIds().new()
+    user = await ensure_user(kept.database, user_id, f"u{user_id.hex[-12:]}", zone, EPOCH)
     at = local.split(" ", 1)[1]
     trace = TRACE.replace("I noted", f"At {at[-5:]} on 2 March 2026 I noted")
     kept.script(script(summary=told(trace=trace)))
