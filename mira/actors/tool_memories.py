@@ -77,7 +77,7 @@ def _found(hit: MemoryHit) -> MemoryView:
 def _view(memory: Memory, linked: tuple[str, ...] = ()) -> MemoryView:
     return MemoryView(
         id=memory.short_id,
-        text=memory.text,
+        text=_flat(memory.text),
         importance=memory.importance,
         status=memory.status,
         created_at=memory.created_at,
@@ -89,4 +89,9 @@ def _view(memory: Memory, linked: tuple[str, ...] = ()) -> MemoryView:
 
 def _line(linked: LinkedMemory) -> str:
     arrow = "→" if linked.direction == "out" else "←"
-    return f"{arrow} {linked.link.type} {linked.memory.short_id} {linked.memory.text}"
+    return f"{arrow} {linked.link.type} {linked.memory.short_id} {_flat(linked.memory.text)}"
+
+
+def _flat(text: str) -> str:
+    """On one line: else a memory could pass for several."""
+    return " ".join(text.split())

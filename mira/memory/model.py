@@ -119,9 +119,14 @@ def checked_annotation(text: str) -> str:
 
 
 def checked_time(name: str, at: datetime | None) -> datetime | None:
-    """A time that can be stored. Raises ValidationFailed for one without an offset."""
-    if at is not None and at.utcoffset() is None:
+    """A time that can be stored. Raises ValidationFailed for one without an offset, or so near to
+    the ends of time that it cannot be told in every time zone."""
+    if at is None:
+        return None
+    if at.utcoffset() is None:
         raise ValidationFailed("Times need an offset from UTC.", ((name, "has no offset"),))
+    if not 1 < at.year < 9999:
+        raise ValidationFailed("Times lie in the years 2 to 9998.", ((name, "out of bounds"),))
     return at
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import anyio
 import pytest
@@ -66,6 +66,24 @@ async def test_a_time_without_an_offset_is_refused(here: Remembering, user: User
         await here.add(
             user.id, "The dentist is on Friday", happens_at=here.clock.now().replace(tzinfo=None)
         )
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["0001-01-01T00:00:00+00:00", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"],
+)
+async def test_a_time_that_cannot_be_told_everywhere_is_refused(
+    here: Remembering, user: User, moment: str
+) -> None:
+    at = datetime.fromisoformat(moment)
+    for name in ("happens_at", "expires_at", "valid_from"):
+        with pytest.raises(ValidationFailed):
+            await here.add(user.id, "The world is made or ends", **{name: at})
+    kept = (await here.add(user.id, "The dentist is on Friday")).memory
+    with pytest.raises(ValidationFailed):
+        await here.memories.edit(user.id, kept.id, version=1, happens_at=at, actor="user")
+    with pytest.raises(ValidationFailed):
+        await here.memories.edit(user.id, kept.id, version=1, expires_at=at, actor="user")
 
 
 async def test_saying_it_again_counts_for_the_memory_that_stands(
