@@ -13,6 +13,7 @@ from uuid import UUID
 from mira.actors.actions import settle_action
 from mira.actors.earlier import read_earlier
 from mira.actors.endings import Endings, closing_event
+from mira.actors.live_turns import VERBATIM
 from mira.actors.memory_keeper_parts import BRIEFS, keeper_of
 from mira.actors.parts import Parts, Stage
 from mira.actors.runtime.actor import Actor, Context
@@ -268,7 +269,8 @@ class Continuum(Actor):
         """Have the older part of a segment that has outgrown the prompt compressed. If this is
         lost, the next turn finds the same."""
         through = standing.live.to_compress
-        if through is None or through <= standing.compressing:
+        before = standing.compressing
+        if through is None or (before is not None and through < before + VERBATIM):
             return
         standing.compressing = through
         async with self._parts.database.user(self._user_id) as tx:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from mira.actors.memory_keeper_batches import ExtractionBatches
+from mira.actors.memory_keeper_briefs import Briefs
 from mira.actors.memory_keeper_care import Care
 from mira.actors.memory_keeper_days import Days
 from mira.actors.memory_keeper_extraction import SegmentExtraction
@@ -22,6 +23,7 @@ from mira.errors import MiraError
 from mira.messages.base import Message
 from mira.messages.memory import (
     CatchUp,
+    CompressSegment,
     Consolidate,
     CountUse,
     ExtractSegment,
@@ -42,7 +44,14 @@ log = logger("keeper")
 #: Kinds of jobs, each bounded by itself: those that wait for a model or a provider, and those
 #: that only ask the database.
 ASKING, COUNTING = "memory_questions", "memory_upkeep"
-_FOR_A_MODEL = (ExtractSegment, LinkMemories, Consolidate, ReviewFloor, MergeEntities)
+_FOR_A_MODEL = (
+    CompressSegment,
+    ExtractSegment,
+    LinkMemories,
+    Consolidate,
+    ReviewFloor,
+    MergeEntities,
+)
 #: Seconds between two looks for what was left behind.
 LOOK_EVERY = 300.0
 
@@ -53,6 +62,7 @@ class MemoryKeeper(Actor):
     __slots__ = (
         "_able",
         "_batches",
+        "_briefs",
         "_care",
         "_days",
         "_extraction",
@@ -71,6 +81,7 @@ class MemoryKeeper(Actor):
         self._care = Care(parts, user_id)
         self._days = Days(parts, user_id)
         self._summaries = Summaries(parts, user_id)
+        self._briefs = Briefs(parts, user_id)
         self._looked_at: float | None = None
 
     async def receive(self, message: Message, ctx: Context) -> object:
@@ -81,6 +92,8 @@ class MemoryKeeper(Actor):
         match message:
             case ExtractSegment():
                 _begin(ctx, ASKING, lambda: self._extraction.extract(ctx, message))
+            case CompressSegment():
+                _begin(ctx, ASKING, lambda: self._briefs.compress(ctx, message))
             case SummariseSegment():
                 # Not left to a better model: the segment would stay open for ever.
                 _begin(ctx, ASKING, lambda: self._summaries.summarise(ctx, message))

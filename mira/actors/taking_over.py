@@ -40,7 +40,7 @@ class Standing(msgspec.Struct, kw_only=True):
     #: Turns that have ended and whose closing event must still be announced, oldest first.
     unsettled: tuple[TurnRecord, ...]
     #: Up to which turn a brief has been asked for.
-    compressing: int = 0
+    compressing: int | None = None
 
 
 async def take_over(parts: Parts, user_id: UUID) -> Standing:
