@@ -23,6 +23,7 @@ from mira.store import (
     memory_annotations,
     memory_events,
     memory_links,
+    memory_scores,
     postings,
     vectors,
 )
@@ -97,6 +98,9 @@ class Journal:
                 await self._unindex(memory)
             if status == "active":
                 await self._index(memory.doc, text)
+            if status == "active" and memory.status == "archived":
+                # Else it would be forgotten again with the next day.
+                await memory_scores.count_anew(self.tx, self.user_id, memory.id)
         self._note(memory.id, kind, State(fields=before), State(fields=after))
 
     async def count(

@@ -81,6 +81,15 @@ async def reviewed(tx: Tx, user_id: UUID, ids: Sequence[UUID], use_day: int) -> 
     )  # fmt: skip
 
 
+async def count_anew(tx: Tx, user_id: UUID, memory_id: UUID) -> None:
+    """Let the days of a memory under the floor count from now on."""
+    await tx.execute(
+        "update memory_scores set below_since_use_day = null "
+        "where user_id = $1 and memory_id = $2 and below_since_use_day is not null",
+        user_id, memory_id,
+    )  # fmt: skip
+
+
 async def integrated(tx: Tx, user_id: UUID, ids: Sequence[UUID], now: datetime) -> None:
     """Integration has looked at these successfully."""
     await tx.execute(

@@ -88,6 +88,26 @@ async def test_use_while_it_sinks_begins_the_count_anew(here: Remembering, user:
     assert FORGOTTEN in await active(here, user)
 
 
+@pytest.mark.parametrize("how", ["restored", "undone"])
+async def test_what_comes_back_from_the_archive_is_not_forgotten_again_the_next_day(
+    here: Remembering, user: User, how: str
+) -> None:
+    stored = (await here.add(user.id, FORGOTTEN)).memory
+    while FORGOTTEN in await active(here, user):
+        await new_day(here, user)
+    await here.live(user.id, 20)
+    if how == "restored":
+        await here.memories.restore(user.id, stored.id, actor="user")
+    else:
+        forgotten = (await here.memories.history(user.id, stored.id))[-1]
+        await here.memories.undo(user.id, forgotten.id)
+    days = 0
+    while FORGOTTEN in await active(here, user):
+        await new_day(here, user)
+        days += 1
+    assert days == 8
+
+
 async def test_a_review_sees_what_is_about_to_go_and_what_it_leaves_has_seven_days_more(
     here: Remembering, user: User, other: User
 ) -> None:
