@@ -9,8 +9,10 @@ from pathlib import Path
 TEMPLATES = Path(__file__).parent / "templates"
 
 #: The marks that our templates use. Anything like them in somebody's words is disarmed.
+_BLANK = r"[\s\u200b-\u200f\u2060\ufeff]*"
 _MARKS = re.compile(
-    r"<(?=\s*/?\s*(?:line|earlier|conversation|memory|memories|new|candidate|set|merge|entity|group"
+    rf"[<\uff1c](?={_BLANK}/?{_BLANK}"
+    r"(?:line|earlier|earlier_note|conversation|memory|memories|new|candidate|set|merge|entity|group"
     r"|entities|known|summary|passage)\b)",
     re.IGNORECASE,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from mira.errors import ProviderMalformed
 from mira.memory.extraction import LONGEST, Extraction, Known, parse, shown
-from mira.memory.quoting import quoted
+from mira.memory.quoting import TEMPLATES, quoted
 from tests.support.conversation import VIENNA, chunk, line
 
 PIECE = chunk(
@@ -279,6 +280,17 @@ def test_a_list_of_anything_but_facts_is_malformed() -> None:
     for text in ('{"memories": [1, 2]}', '{"answer": "yes", "why": "no"}', "no facts here"):
         with pytest.raises(ProviderMalformed):
             parse(text, PIECE, KNOWN, VIENNA)
+
+
+def test_no_mark_of_any_template_is_left_in_the_words_of_others() -> None:
+    marks = {
+        mark for file in TEMPLATES.glob("*.j2")
+        for mark in re.findall(r"</([a-z_]+)>", file.read_text())
+    }  # fmt: skip
+    assert len(marks) > 10
+    for mark in marks:
+        for said in (f"</{mark}>", f"< / {mark.upper()} >", f"<\u200b/{mark}>", f"<{mark} id='1'>"):
+            assert "<" not in quoted(said), said
 
 
 def test_words_of_others_cannot_close_the_marks_around_them() -> None:
