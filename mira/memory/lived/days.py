@@ -57,10 +57,15 @@ _WITH_MONTHS = (
     re.compile(rf"\b(?P<name>{_LONE})\b"),
 )
 _LONE_YEAR = re.compile(rf"(?<![\d.,/-])(?P<y>{_YEAR})(?![\d/-]|[.,]\d)")
+_ORDINAL = re.compile(
+    r"\bthe (\d{1,2})(?:st|nd|rd|th)\b(?! of)|\b(?:am|vom|zum|bis|ab|den|dem) (\d{1,2})\.(?=\s|$|,)"
+    rf"(?!\s*(?:{_NAMES})\b)",
+    re.IGNORECASE,
+)
 _FIGURE, _WORD = re.compile(r"\d"), re.compile(r"[^\W\d_]+")
 _NOON = re.compile(r"noon|mid(?:day|night)|mittag|mitternacht", re.IGNORECASE)
 _TIMES = re.compile(
-    r"(?<![\d:.])(?P<h>[01]?\d|2[0-3])(?:(?::|\.|h)(?P<min>[0-5]\d)(?![\d.]))"
+    r"(?<![\d:.])(?P<h>[01]?\d|2[0-3])(?:(?::|\.|h)(?P<min>[0-5]\d)(?!\d|\.\d))"
     r"\s*(?P<half>[ap]\.?\s?m\b\.?)?(?:\s*Uhr)?"
     r"|(?<![\d:.,])(?P<h2>[01]?\d|2[0-3])\s*(?P<half2>[ap]\.?\s?m\b\.?|o['’]clock|Uhr\b)"
     r"|\b(?P<noon>noon|midday|midnight|Mittag|Mitternacht)\b",
@@ -127,6 +132,11 @@ def meant(text: str, said: date) -> Iterator[Day]:
         ahead = (5 - said.weekday()) % 7
         for off in (-7, -6, 0, 1, 7, 8):
             yield _of(said + timedelta(ahead + off))
+
+
+def ordinals(text: str) -> set[int]:
+    """Days of a month that are said without it: "on the 21st", "am 21."."""
+    return {int(match[1] or match[2]) for match in _ORDINAL.finditer(text)}
 
 
 def is_covered(claim: Day, by: Day) -> bool:

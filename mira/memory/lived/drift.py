@@ -8,6 +8,7 @@ nearer than any. What a message's own date is, and what "tomorrow" meant in it, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
@@ -17,7 +18,7 @@ import numpy as np
 from mira.memory.chunks import Line
 from mira.memory.encoding import Encoder
 from mira.memory.entities import Mention
-from mira.memory.lived.days import Dated, Day, dated, is_covered, meant, minutes
+from mira.memory.lived.days import Dated, Day, dated, is_covered, meant, minutes, ordinals
 from mira.memory.lived.language import guess
 from mira.memory.lived.names import Names, named
 from mira.memory.lived.numbers import demanded, known
@@ -100,6 +101,7 @@ class Source:
         self._numbers: set[float] = {float(len(lines))}
         self._days: set[Day] = set()
         self._times: set[int] = set()
+        alone: set[int] = set()
         for line in lines:
             at = line.said_at.astimezone(zone)
             today = at.date()
@@ -116,7 +118,15 @@ class Source:
             self._days |= set(meant(line.text, today))
             for _, readings_ in found.times:
                 self._times |= readings_
+            for day in ordinals(line.text):
+                alone.add(day)
+                if day < today.day:
+                    following = today.replace(day=1) + timedelta(31)
+                    self._days.add(Day(following.year, following.month, day))
             self._numbers |= known(line.text)
+        # "On the 21st": of any month that is spoken of.
+        months = {(day.year, day.month) for day in self._days if day.year and day.month}
+        self._days |= {Day(year, month, day) for year, month in months for day in alone}
         # "At six" says a number where a summary writes a time.
         self._times |= {
             int(hour) * 60 + half

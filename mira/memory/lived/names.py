@@ -17,16 +17,31 @@ _TOKEN = re.compile(r"[^\W_]+(?:[.'’&-][^\W_]+)*")
 _CODE = re.compile(
     r"(?<![\w@.-])(?:[A-Za-z][\w-]*\d[\w.-]*\w|[A-Za-z]\d+|\d+(?:\.\d+){2,}|[\w.+-]+@[\w-]+\.[\w.]+)"
 )
-#: Without an article after these a German noun is a name, but for some.
-_GERMAN = re.compile(r"\b(?:mit|von|bei|nach|in|aus|für|namens|Frau|Herrn?)\s+([A-ZÄÖÜ][\wäöüß-]+)")
+#: Who does something at the beginning of a sentence, where every word has a capital.
+_SUBJECT = re.compile(
+    r"^[\"“(]?([A-Z][^\W\d_]*[^\W\d_s])(?:['’]s)? (?:and I|is|was|has|had|will|would|can|could|may|"
+    r"means|meant|said|told|took|went|came|gave|got|made|found|felt|thought|knew|bought|sent|spoke|"
+    r"left|wrote|paid|met|kept|(?!need|indeed)[a-z]{2,}ed|(?:want|live|work|need|plan|like|love|ask|"
+    r"hope|earn|own|come|help|prefer|let|know|think|take|say|feel|start|run)s)\b"
+)
+#: Where a German noun is a name: after these without an article, after a title or a relation, and
+#: as who does something at the beginning.
+_GERMAN = re.compile(
+    r"\b(?:(?:mit|von|bei|nach|in|aus|für|namens)\s+(?:(?:Frau|Herrn?|Dr\.|Prof\.)\s+)*"
+    r"|(?:Frau|Herrn?)\s+(?:(?:Dr|Prof)\.\s+)*|(?:Dr|Prof)\.\s+"
+    r"|(?:Tochter|Sohn|Bruder|Schwester|Mutter|Vater|Freund(?:in)?|Kolleg(?:e|in)|Hund|Katze"
+    r"|Nachbar(?:in)?|Chef(?:in)?|Mann|Onkel|Tante|Oma|Opa)\s+)([A-ZÄÖÜ][\wäöüß-]+)"
+    r"|^([A-ZÄÖÜ][\wäöüß-]+)(?=\s(?:hat|hatte|ist|war|will|wollte|kommt|macht|möchte|wird|wohnt"
+    r"|arbeitet|sagte|fragte|braucht|geht|isst|und ich)\b)"
+)
 _NO_NAMES = frozenset((
     "hause", "ruhe", "freude", "zukunft", "zeit", "wirklichkeit", "zusammenarbeit", "hilfe",
     "bezug", "summe", "ordnung", "eile", "form", "richtung", "vorbereitung", "planung", "rente",
     "pension", "fragen", "beginn", "ende", "kraft", "betrieb",
 ))  # fmt: skip
 _TITLES = frozenset((
-    "mr", "mrs", "ms", "dr", "prof", "sir", "madam", "st", "frau", "herr", "herrn", "i", "i'm",
-    "i've", "i'd", "i'll", "ok", "tv", "mira", "am", "pm", "uhr",
+    "mr", "mrs", "ms", "dr", "prof", "sir", "madam", "st", "frau", "herr", "herrn", "er", "sie",
+    "es", "das", "dies", "i", "i'm", "i've", "i'd", "i'll", "ok", "tv", "mira", "am", "pm", "uhr",
 ))  # fmt: skip
 
 
@@ -41,14 +56,17 @@ def named(sentence: str, entities: Sequence[Mention], language: str | None) -> l
             if token[0][0].isupper() and not begins and _is_name(token[0]):
                 found.setdefault(token[0])
     if language in ("en", None):
+        if (subject := _SUBJECT.match(sentence)) is not None and _is_name(subject[1]):
+            found.setdefault(subject[1])
         for entity in entities:
             for token in _TOKEN.finditer(entity.name):
                 if token[0][0].isupper() and _is_name(token[0]):
                     found.setdefault(token[0])
     if language == "de":
         for match in _GERMAN.finditer(sentence):
-            if _is_name(match[1]) and match[1].lower() not in _NO_NAMES:
-                found.setdefault(match[1])
+            name = match[1] or match[2]
+            if _is_name(name) and name.lower() not in _NO_NAMES:
+                found.setdefault(name)
     for match in _CODE.finditer(sentence):
         found.setdefault(match[0])
     return list(found)

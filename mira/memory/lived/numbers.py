@@ -70,8 +70,12 @@ def values(text: str) -> list[tuple[str, frozenset[float]]]:
         scale = _SCALES.get((match["scale"] or "").lower(), 1)
         meant = frozenset(one * scale for one in _readings(match["figures"]))
         if match["scale"]:
-            # "5 m" may be metres.
-            meant |= _readings(match["figures"]) if len(match["scale"]) == 1 else frozenset()
+            # "5 m" may be metres, and of "95 to 110 thousand" a source may have said "95 to 110".
+            meant |= (
+                _readings(match["figures"])
+                if scale <= 1_000 or len(match["scale"]) == 1
+                else frozenset()
+            )
         found.append((match.start(), match[0].strip(), meant))
     found += _spelled(text)
     return [(written, meant) for _, written, meant in sorted(found, key=lambda one: one[0])]
