@@ -19,6 +19,7 @@ from mira.actors.recall_choice import (
     Haul,
     choose,
     further_traces,
+    picked,
     wanted_texts,
     with_linked,
 )
@@ -28,6 +29,7 @@ from mira.clock import Clock
 from mira.errors import DeadlineExceeded, MiraError
 from mira.ids import Ids
 from mira.memory.entities import Mention
+from mira.memory.model import LinkedMemory
 from mira.memory.passages import PassageRanking
 from mira.memory.retention import retained
 from mira.messages.subcortex import Considered, InContext
@@ -127,8 +129,7 @@ class _Turn:
             memories=used.memories or Found(), passages=used.passages, phrases=used.phrases,
             like_replies=self._like_replies,
         )  # fmt: skip
-        texts = await self._part("texts", lambda: self._texts(haul)) or {}
-        choice = choose(haul, self._wanted, texts)
+        choice = await self._choose(haul)
         traced = await self._part("traces", lambda: self._trace(haul, choice)) or ()
         self._timings["all"] = (self._clock.monotonic() - began) * 1000
         return Recalled(
@@ -199,8 +200,25 @@ class _Turn:
         finally:
             self._timings["subcortex"] = (self._clock.monotonic() - began) * 1000
 
-    async def _texts(self, haul: Haul) -> Mapping[UUID, str]:
-        return await self._searches.texts(self._wanted.user_id, wanted_texts(haul, self._wanted))
+    async def _choose(self, haul: Haul) -> Choice:
+        """What is shown, read with its words and with what belongs to it."""
+        wanted, searches = self._wanted, self._searches
+        shown, said = picked(haul, wanted), wanted_texts(haul, wanted)
+        texts: Mapping[UUID, str] = {}
+        beside: Mapping[UUID, Sequence[LinkedMemory]] = {}
+
+        async def read_texts() -> None:
+            nonlocal texts
+            texts = await self._part("texts", lambda: searches.texts(wanted.user_id, said)) or {}
+
+        async def read_beside() -> None:
+            nonlocal beside
+            beside = await self._part("linked", lambda: searches.beside(shown, wanted.held)) or {}
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read_texts)
+            group.start_soon(read_beside)
+        return choose(haul, wanted, texts, beside)
 
     async def _trace(self, haul: Haul, choice: Choice) -> tuple[UUID, ...]:
         """Note what was shown of each search; the ids of their traces."""
@@ -230,7 +248,7 @@ class _Turn:
             self._failed[name] = error.code
         except Exception:
             # A bug, but none for which a message should go without an answer.
-            log.error("recall_failed", part=name, exc_info=True)
+            log.error("recall_failed", stage=name, exc_info=True)
             self._failed[name] = MiraError.code
         finally:
             self._timings[name] = (self._clock.monotonic() - began) * 1000

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import sqrt
 from uuid import UUID
 
 from mira.actors.recall_searches import RELEVANCE, Candidate, Found
 from mira.actors.recalled import LinkedText, ShownMemory, ShownPassage, Wanted
 from mira.ids import Ids
-from mira.memory.model import LinkedMemory
+from mira.memory.model import LinkedMemory, Memory
 from mira.memory.passages import PassageHit, PassageRanking
-from mira.memory.surfacing import LINKED, PASSAGES, Offer, Shown, surface
+from mira.memory.surfacing import PASSAGES, Offer, Shown, Surfacing, surface
 from mira.store.traces import Trace
 
 #: Characters of a passage that are shown.
@@ -29,6 +30,16 @@ class Haul:
     passages: PassageRanking | None = None
     #: What was looked for in the history.
     phrases: tuple[str, ...] = ()
+
+    @property
+    def fresh(self) -> list[Candidate]:
+        """Memories that were not there before, the best first."""
+        return sorted((*self.memories.candidates, *self.like_replies), key=lambda one: -one.score)
+
+    @property
+    def known(self) -> dict[UUID, Candidate]:
+        """Every memory, by how it was found first: what was there before stays what it was."""
+        return {one.id: one for one in reversed((*self.retained, *self.fresh))}
 
     @property
     def hits(self) -> tuple[PassageHit, ...]:
@@ -50,43 +61,82 @@ def wanted_texts(haul: Haul, wanted: Wanted) -> tuple[UUID, ...]:
     return tuple(one for one in found if one not in wanted.held)[:PASSAGES]
 
 
-def choose(haul: Haul, wanted: Wanted, texts: Mapping[UUID, str]) -> Choice:
-    """What is shown of a haul. `texts` are the words of passages; one without words is not shown.
+def pick(
+    haul: Haul,
+    wanted: Wanted,
+    beside: Mapping[UUID, Sequence[LinkedMemory]],
+    without: Collection[UUID] = (),
+) -> Surfacing:
+    """What of a haul is shown, with which of the memories `beside` them. `without` are messages
+    that cannot be.
 
-    A passage ranks as a memory of its relevance and no importance would.
+    A passage ranks as a memory would of no importance and the root of its relevance, which falls
+    steeply: half as good as the best is still good.
     """
-    fresh = sorted((*haul.memories.candidates, *haul.like_replies), key=lambda one: -one.score)
-    result = surface(
-        [one.offer for one in fresh],
+
+    def offers(candidates: Iterable[Candidate]) -> list[Offer]:
+        return [
+            Offer(
+                id=one.id, score=one.score,
+                linked=tuple(linked.memory.id for linked in beside.get(one.id, ())),
+            )
+            for one in candidates
+        ]  # fmt: skip
+
+    return surface(
+        offers(haul.fresh),
         [
-            Offer(id=hit.message_id, score=RELEVANCE * hit.relevance, kind="passage")
+            Offer(id=hit.message_id, score=_score(hit), kind="passage")
             for hit in haul.hits
-            if texts.get(hit.message_id) or hit.message_id in wanted.held
+            if hit.message_id not in without
         ],
-        [one.offer for one in haul.retained],
+        offers(haul.retained),
         held=wanted.held,
     )
-    known: dict[UUID, Candidate] = {}
-    for one in (*haul.retained, *fresh):
-        known.setdefault(one.id, one)
-    hits = {hit.message_id: hit for hit in haul.hits}
+
+
+def picked(haul: Haul, wanted: Wanted) -> list[Memory]:
+    """The memories that will be shown."""
+    known = haul.known
+    return [known[one.id].memory for one in pick(haul, wanted, {}).shown if one.kind == "memory"]
+
+
+def choose(
+    haul: Haul, wanted: Wanted, texts: Mapping[UUID, str],
+    beside: Mapping[UUID, Sequence[LinkedMemory]],
+) -> Choice:  # fmt: skip
+    """What is shown of a haul, as it is shown. `texts` are the words of messages: one without is
+    not shown."""
+    wordless = {one for one in wanted_texts(haul, wanted) if not texts.get(one)}
+    result = pick(haul, wanted, beside, wordless)
+    known, hits = haul.known, {hit.message_id: hit for hit in haul.hits}
     return Choice(
-        memories=tuple(_memory(s, known[s.id]) for s in result.shown if s.kind == "memory"),
+        memories=tuple(
+            _memory(shown, known[shown.id], beside.get(shown.id, ()))
+            for shown in result.shown
+            if shown.kind == "memory"
+        ),
         passages=tuple(
-            _passage(hits[s.id], texts[s.id]) for s in result.shown if s.kind == "passage"
+            _passage(hits[shown.id], texts[shown.id])
+            for shown in result.shown
+            if shown.kind == "passage" and texts.get(shown.id)
         ),
         dropped=result.dropped,
     )
 
 
-def _memory(shown: Shown, one: Candidate) -> ShownMemory:
+def _score(hit: PassageHit) -> float:
+    return RELEVANCE * sqrt(hit.relevance)
+
+
+def _memory(shown: Shown, one: Candidate, linked: Sequence[LinkedMemory]) -> ShownMemory:
     memory = one.memory
-    beside = {linked.memory.id: linked for linked in one.linked}
+    beside = {each.memory.id: each for each in linked}
     return ShownMemory(
         id=memory.id, short_id=memory.short_id, text=memory.text, importance=memory.importance,
         created_at=memory.created_at, happens_at=memory.happens_at,
         superseded=memory.superseded_by is not None, found_by=one.found_by, score=one.score,
-        linked=tuple(_linked(beside[other]) for other in shown.linked[:LINKED]),
+        linked=tuple(_linked(beside[other]) for other in shown.linked),
     )  # fmt: skip
 
 
@@ -101,7 +151,7 @@ def _passage(hit: PassageHit, text: str) -> ShownPassage:
     cut = text if len(text) <= PASSAGE else text[: PASSAGE - 1].rstrip() + "…"
     return ShownPassage(
         message_id=hit.message_id, turn_seq=hit.turn_seq, role=hit.role, said_at=hit.said_at,
-        text=cut, score=RELEVANCE * hit.relevance,
+        text=cut, score=_score(hit),
     )  # fmt: skip
 
 

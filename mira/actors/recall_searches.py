@@ -17,7 +17,8 @@ from mira.memory.memories import Memories
 from mira.memory.model import LinkedMemory, Memory
 from mira.memory.passages import PassageRanking, PassageSearch
 from mira.memory.query import RecallQuery
-from mira.memory.surfacing import CAP, LINKED, PASSAGES, Offer
+from mira.memory.search import MemoryHit
+from mira.memory.surfacing import CAP, LINKED, PASSAGES
 from mira.messages.content import plain_text
 from mira.store import history, memories, passage_search, postings, spaces, vectors
 from mira.store.database import Database
@@ -31,6 +32,9 @@ LIKENESS, LIKE_REPLIES, PIECES = 0.55, 3, 6
 MOST_PASSAGES = 3 * PASSAGES
 #: What a memory's relevance counts for in its rank; a passage has no importance to add to that.
 RELEVANCE = 0.75
+#: A memory with less than this cosine to a phrase, not among so many by its words and not about
+#: anybody who is named, has nothing to do with the question: this is what its rank then counts.
+NEAR, WORDS, FAR = 0.3, 5, 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +44,6 @@ class Candidate:
     memory: Memory
     score: float
     found_by: FoundBy
-    linked: tuple[LinkedMemory, ...] = ()
 
     @property
     def id(self) -> UUID:
@@ -49,12 +52,6 @@ class Candidate:
     @property
     def importance(self) -> float:
         return self.memory.importance
-
-    @property
-    def offer(self) -> Offer:
-        return Offer(
-            id=self.id, score=self.score, linked=tuple(one.memory.id for one in self.linked)
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,19 +72,17 @@ class Searches:
 
     async def in_context(self, wanted: Wanted) -> tuple[Candidate, ...]:
         """The memories of the last turn that are still active, in the order given."""
-        found: dict[UUID, Candidate] = {}
+        found: dict[UUID, Memory] = {}
         for owner in (wanted.user_id, SHARED):
             missing = [one for one in wanted.surfaced if one not in found]
             if missing:
-                rows = await self._loaded(owner, missing, wanted.held)
-                found |= {
-                    one.id: Candidate(
-                        memory=one, score=one.importance, found_by="retained", linked=linked
-                    )
-                    for one, linked in rows
-                    if one.status == "active"
-                }
-        return tuple(found[one] for one in dict.fromkeys(wanted.surfaced) if one in found)
+                async with self.database.user(owner) as tx:
+                    found |= await memories.find(tx, owner, missing)
+        return tuple(
+            Candidate(memory=found[one], score=found[one].importance, found_by="retained")
+            for one in dict.fromkeys(wanted.surfaced)
+            if one in found and found[one].status == "active"
+        )
 
     async def of_phrases(
         self, wanted: Wanted, phrases: Sequence[str], entities: Sequence[str], purpose: str
@@ -96,19 +91,19 @@ class Searches:
         query = _query(wanted, phrases, entities, CAP)
         if not query.kept_phrases() and not query.entities:
             return Found()
+        # What is linked is read for those alone that are shown: see `beside`.
         ranking = await self.memories.search(
-            wanted.user_id, query, turn_id=wanted.turn_id, purpose=purpose
+            wanted.user_id, query, turn_id=wanted.turn_id, purpose=purpose, linked=0
         )
+        by_meaning = any("dense" in hit.lanes for hit in ranking.hits)
+        candidates = [
+            Candidate(memory=hit.memory, score=_score(hit, by_meaning), found_by="search")
+            for hit in ranking.hits
+        ]
         return Found(
-            candidates=tuple(
-                Candidate(
-                    memory=hit.memory, score=min(1.0, hit.score), found_by="search",
-                    linked=hit.linked,
-                )
-                for hit in ranking.hits
-            ),
+            candidates=tuple(sorted(candidates, key=lambda one: -one.score)),
             trace_id=ranking.trace_id,
-        )  # fmt: skip
+        )
 
     async def of_history(
         self, wanted: Wanted, phrases: Sequence[str], entities: Sequence[str]
@@ -151,13 +146,13 @@ class Searches:
             rows = await memories.active_texts(tx, user_id, list(likeness))
         passed_over = wanted.held.union(wanted.surfaced)
         alike = {row.id: likeness[row.doc] for row in rows if row.id not in passed_over}
-        best = sorted(alike, key=lambda one: -alike[one])[:LIKE_REPLIES]
+        best = sorted((row for row in rows if row.id in alike), key=lambda row: -alike[row.id])
         return tuple(
             Candidate(
-                memory=memory, found_by="reply", linked=linked,
-                score=RELEVANCE * alike[memory.id] + (1 - RELEVANCE) * memory.importance,
+                memory=row, found_by="reply",
+                score=RELEVANCE * alike[row.id] + (1 - RELEVANCE) * row.importance,
             )
-            for memory, linked in await self._loaded(user_id, best, wanted.held)
+            for row in best[:LIKE_REPLIES]
         )  # fmt: skip
 
     async def texts(self, user_id: UUID, messages: Sequence[UUID]) -> Mapping[UUID, str]:
@@ -168,20 +163,21 @@ class Searches:
             found = await history.of_ids(tx, user_id, messages)
         return {one.id: plain_text(one.blocks).strip() for one in found}
 
-    async def _loaded(
-        self, owner: UUID, wanted: Sequence[UUID], held: Collection[UUID]
-    ) -> list[tuple[Memory, tuple[LinkedMemory, ...]]]:
-        """Those of these memories that exist, in this order, with what belongs to each."""
-        if not wanted:
-            return []
-        async with self.database.user(owner) as tx:
-            rows = await memories.find(tx, owner, wanted)
-            there = [rows[one] for one in wanted if one in rows]
-            superseded = {one.id: one.superseded_by is not None for one in there}
-            _, beside = await linking.belonging(
-                tx, owner, superseded, limit=LINKED, without=frozenset(held)
-            )
-        return [(one, tuple(beside.get(one.id, ()))) for one in there]
+    async def beside(
+        self, shown: Sequence[Memory], held: Collection[UUID]
+    ) -> Mapping[UUID, Sequence[LinkedMemory]]:
+        """For each memory that is shown what belongs to it, of what is not shown itself."""
+        linked: dict[UUID, list[LinkedMemory]] = {}
+        for owner in dict.fromkeys(one.user_id for one in shown):
+            superseded = {
+                one.id: one.superseded_by is not None for one in shown if one.user_id == owner
+            }
+            async with self.database.user(owner) as tx:
+                _, found = await linking.belonging(
+                    tx, owner, superseded, limit=LINKED, without=frozenset(held)
+                )
+            linked |= found
+        return linked
 
 
 def _query(
@@ -190,3 +186,16 @@ def _query(
     return RecallQuery(
         phrases=tuple(phrases), entities=tuple(entities), limit=limit, exclude=wanted.held
     )
+
+
+def _score(hit: MemoryHit, by_meaning: bool) -> float:
+    """The rank of a hit among memories and passages.
+
+    A search ranks what there is: the best of what has nothing to do with the question still comes
+    first. Such a hit gives way to all that has something to do with it.
+    """
+    score = min(1.0, hit.score)
+    place, _ = hit.lanes.get("lexical", (WORDS + 1, 0.0))
+    _, cosine = hit.lanes.get("dense", (0, 0.0))
+    far = by_meaning and cosine < NEAR and place > WORDS and "entity" not in hit.lanes
+    return score * FAR if far else score

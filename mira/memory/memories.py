@@ -22,7 +22,7 @@ from mira.memory.model import LinkedMemory, NewMemory, Ref, Stored
 from mira.memory.query import RecallQuery
 from mira.memory.ranking import Blend
 from mira.memory.scoring import Explanation, ScoreInputs, explain
-from mira.memory.search import MemoryRanking, MemorySearch
+from mira.memory.search import LINKED, MemoryRanking, MemorySearch
 from mira.store import (
     entities,
     memories,
@@ -64,11 +64,13 @@ class Memories(Changes):
     async def search(
         self, user_id: UUID, query: RecallQuery, *, limit: int | None = None,
         turn_id: UUID | None = None, purpose: str = "search", traced: bool = True,
+        linked: int = LINKED,
     ) -> MemoryRanking:  # fmt: skip
         """What has to do with what is looked for, best first. See search.MemorySearch."""
         return await self._search.search(
-            user_id, query, limit=limit, turn_id=turn_id, purpose=purpose, traced=traced
-        )
+            user_id, query, limit=limit, turn_id=turn_id, purpose=purpose, traced=traced,
+            linked=linked,
+        )  # fmt: skip
 
     async def get(self, user_id: UUID, ref: Ref) -> Memory:
         """Raises NotFound."""
