@@ -146,9 +146,16 @@ class Linking:
     async def _link(self, link: FoundLink) -> None:
         """Link two memories; nothing if they are linked so, or one has gone meanwhile."""
         memories_, user_id = self._parts.memories, self._user_id
+        start, end = link.from_ref, link.to_ref
         try:
+            if link.type == "supersedes":
+                # Which of them is newer is not for the model to say, nor when each was learned:
+                # what was said first may have been learned last.
+                one, other = await memories_.get(user_id, start), await memories_.get(user_id, end)
+                if one.valid_from < other.valid_from:
+                    start, end = end, start
             await memories_.link(
-                user_id, link.from_ref, link.to_ref, link.type, reason=link.reason,
+                user_id, start, end, link.type, reason=link.reason,
                 confidence=link.confidence, actor="linking",
             )  # fmt: skip
         except (NotFound, Conflict) as passed:
@@ -170,7 +177,7 @@ class Linking:
 
 def shown(memory: Memory) -> Shown:
     """A memory for a question."""
-    return Shown(memory.short_id, memory.created_at.date().isoformat(), memory.text)
+    return Shown(memory.short_id, f"{memory.valid_from:%Y-%m-%d %H:%M}", memory.text)
 
 
 def all_shown(found: Sequence[Memory]) -> tuple[Shown, ...]:

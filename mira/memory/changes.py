@@ -197,7 +197,8 @@ class Changes:
         confidence: float = 1.0, actor: Actor, turn_id: UUID | None = None,
     ) -> Link:  # fmt: skip
         """Link two memories; nothing if they are linked so already. What is said to supersede
-        another also closes it, as `supersede` does.
+        another also closes it, as `supersede` does: at the moment from which the other is true, if
+        that is the later one, or else now.
 
         Raises NotFound, ValidationFailed (a memory to itself, a confidence outside 0…1), Conflict.
         """
@@ -216,7 +217,7 @@ class Changes:
             if not await journal.link(link):
                 return await memory_links.get(journal.tx, user_id, one, other, type)
             if type == "supersedes":
-                await self._close(journal, other, one, journal.now)
+                await self._close(journal, other, one, None)
             await memory_scores.refresh(journal.tx, user_id, [other], journal.now)
             return await memory_links.get(journal.tx, user_id, one, other, type)
 
@@ -288,15 +289,20 @@ class Changes:
 
         return await self._steps.run(user_id, act, actor=actor, turn_id=turn_id)
 
-    async def _close(self, journal: Journal, old_id: UUID, new_id: UUID, at: datetime) -> None:
+    async def _close(
+        self, journal: Journal, old_id: UUID, new_id: UUID, at: datetime | None
+    ) -> None:
         tx, user_id = journal.tx, journal.user_id
-        found = await memories.find(tx, user_id, [old_id])
-        if found[old_id].superseded_by is not None:
-            raise Conflict(f"{found[old_id].short_id} has been superseded already.")
+        found = await memories.find(tx, user_id, [old_id, new_id])
+        old, new = found[old_id], found[new_id]
+        if old.superseded_by is not None:
+            raise Conflict(f"{old.short_id} has been superseded already.")
         later = await memories.successors_of(tx, user_id, [new_id])
         if old_id == new_id or old_id in later.get(new_id, ()):
             raise Conflict("A memory cannot supersede what it was superseded by.")
-        await storing.supersede(journal, found[old_id], new_id, at)
+        if at is None:
+            at = new.valid_from if new.valid_from > old.valid_from else journal.now
+        await storing.supersede(journal, old, new_id, at)
 
     async def merge_entities(
         self, user_id: UUID, into: UUID, others: Sequence[UUID], *, actor: Actor,

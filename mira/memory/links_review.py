@@ -27,7 +27,7 @@ TYPES: tuple[LinkType, ...] = get_args(LinkType)
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A memory as it is shown: `since` is the day it was stored."""
+    """A memory as it is shown: `since` says from when on it is true, as far as is known."""
 
     short_id: str
     since: str
@@ -133,9 +133,6 @@ def _link(item: Mapping[str, Any], pairs: Mapping[str, set[str]]) -> FoundLink |
     if kind not in TYPES or start == end:
         return None
     if end not in pairs.get(start, ()) and start not in pairs.get(end, ()):
-        return None
-    if kind == "supersedes" and start not in pairs:
-        # What is older makes nothing newer untrue.
         return None
     return FoundLink(
         from_ref=start,

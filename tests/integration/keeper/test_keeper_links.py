@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -138,6 +139,31 @@ async def test_what_a_new_memory_makes_untrue_is_closed(kept: Kept, user: User) 
         user.id, "select text, superseded_by is not null as old from memories order by doc"
     )
     assert [row["old"] for row in rows] == [True, False]
+
+
+@pytest.mark.parametrize("said_by_the_model", ["first over second", "second over first"])
+async def test_what_was_said_last_stands_though_it_was_learned_first(
+    kept: Kept, user: User, said_by_the_model: str
+) -> None:
+    monday, tuesday = datetime(2026, 3, 2, 9, tzinfo=UTC), datetime(2026, 3, 3, 9, tzinfo=UTC)
+    raised = "The user pays 950 euros of rent."
+    for text, said_at in ((raised, tuesday), (RENT, monday)):
+        new = NewMemory(text=text, source="extraction", valid_from=said_at)
+        await kept.parts.memories.create(user.id, new, actor="extraction")
+        if text == raised:
+            await looked_at(kept, user)
+    refs = await kept.refs(user.id)
+    pair = (refs[RENT], refs[raised])
+    start, end = pair if said_by_the_model == "first over second" else pair[::-1]
+    kept.script(answers(links={"links": [link(start, "supersedes", end)]}))
+    await look(kept, user)
+    old = await kept.parts.memories.get(user.id, refs[RENT])
+    assert str(old.superseded_by) == str((await kept.parts.memories.get(user.id, refs[raised])).id)
+    # Each was true when it was said, and the older one until the newer one was.
+    assert (old.valid_from, old.valid_to) == (monday, tuesday)
+    [asked] = kept.asked("links")
+    assert 'since="2026-03-02 09:00"' in asked
+    assert 'since="2026-03-03 09:00"' in asked
 
 
 async def test_two_that_say_the_same_become_one_in_the_words_of_one_of_them(
