@@ -111,7 +111,7 @@ async def _cases(
                     pool = await search.pool(stored.user_id, query)
                     vector = None if pool.vectors is None else pool.vectors[0]
                     found = featured(pool.asked[0], vector, pool.facts, lanes, POOL)
-                    names = tuple(stored.names[pool.rows[at].message_id] for at in found.at)
+                    names = tuple(stored.names[pool.rows.message_id[at]] for at in found.at)
                     cases.append(
                         Case(
                             dataset, f"{dataset}/{conversation.id}", question.id,

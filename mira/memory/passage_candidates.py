@@ -21,7 +21,7 @@ class Words:
         found = gather(lists)
         self.terms = tuple(one.term for one in lists)
         #: The documents that hold a term, and those beside them (which need not exist); rising.
-        self.docs = np.unique(np.concatenate([found.docs - 1, found.docs, found.docs + 1]))
+        self.docs = _with_neighbours(found.docs)
         at = np.searchsorted(self.docs, found.docs)
         tf = np.zeros((len(lists), len(self.docs)))
         tf[:, at] = found.tf
@@ -46,6 +46,18 @@ class Words:
             some = np.arange(len(scores))
         found: list[int] = self.docs[some[scores[some] > 0]].tolist()
         return found
+
+
+def _with_neighbours(docs: Ints) -> Ints:
+    """Rising numbers, with those next to them."""
+    if not len(docs):
+        return docs
+    low = docs[0] - 1
+    there = np.zeros(docs[-1] - low + 2, bool)
+    for step in (0, 1, 2):
+        there[docs - docs[0] + step] = True
+    result: Ints = np.flatnonzero(there) + low
+    return result
 
 
 def _spread(values: Floats, docs: Ints) -> Floats:

@@ -19,10 +19,9 @@ from mira.memory.bm25 import Ints, PostingList, idf
 from mira.memory.passage_candidates import Words
 from mira.memory.passage_features import Facts, Matrix
 from mira.memory.query import RecallQuery
-from mira.messages.content import Role
 from mira.store import passage_search, postings, signatures
 from mira.store.database import Tx
-from mira.store.passage_search import Row
+from mira.store.passage_search import Rows
 from mira.store.postings import Corpus, TermDocuments
 from mira.store.search_opening import OfPassages
 from mira.store.signatures import Signs
@@ -44,7 +43,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     vectors: Matrix | None
     dense: str
     #: The candidates and their neighbours, as the facts have them.
-    rows: list[Row]
+    rows: Rows
     facts: Facts
 
 
@@ -91,10 +90,10 @@ async def read_pool(
             docs.update(near.parts, near.windows)
     docs -= set(opening.without)
     around = docs | {doc - 1 for doc in docs} | {doc + 1 for doc in docs}
-    rows = await passage_search.rows(tx, user_id, sorted(around), opening.names.timezone)
-    if query.as_of is not None:
-        rows = [row for row in rows if row.said_at <= query.as_of]
-    there = [row.doc for row in rows]
+    rows = await passage_search.rows(
+        tx, user_id, sorted(around), opening.names.timezone, query.as_of
+    )
+    there = rows.doc.tolist()
     more = await postings.among(tx, user_id, Source.PASSAGES, begun.common, there)
     stored = None
     if space is not None:
@@ -126,11 +125,10 @@ async def _by_words(
 
 
 def _arrays(
-    rows: Sequence[Row], candidates: set[int], corpus: Corpus, lists: Sequence[TermDocuments],
+    rows: Rows, candidates: set[int], corpus: Corpus, lists: Sequence[TermDocuments],
     stored: passage_search.Stored | None,
 ) -> Facts:  # fmt: skip
-    docs = np.array([row.doc for row in rows], np.int64)
-    segments: dict[UUID | None, int] = {}
+    docs = rows.doc
     tf = np.zeros((len(lists), len(docs)))
     for at, one in enumerate(lists):
         listed = _among(_posting_list(one), docs)
@@ -145,14 +143,9 @@ def _arrays(
         parts, part_of = stored.vectors[~whole], position[~whole]
     return Facts(
         docs=docs,
-        candidate=np.array([row.doc in candidates for row in rows], bool),
-        segment=np.array([segments.setdefault(row.segment_id, len(segments)) for row in rows], int),
-        by_user=np.array([row.role is Role.USER for row in rows], bool),
-        length=np.array([row.length for row in rows], np.int64),
-        asks=np.array([row.asks for row in rows], bool),
-        timed=np.array([row.timed for row in rows], bool),
-        counted=np.array([row.counted for row in rows], bool),
-        day=np.array([row.day for row in rows], np.int64),
+        candidate=np.array([doc in candidates for doc in docs.tolist()], bool),
+        segment=rows.segment, by_user=rows.by_user, length=rows.length, asks=rows.asks,
+        timed=rows.timed, counted=rows.counted, day=rows.day,
         terms=tuple(one.term for one in lists),
         tf=tf,
         idf=idf(corpus.documents, np.array([one.documents for one in lists], np.int64)),
@@ -160,7 +153,7 @@ def _arrays(
         parts=parts,
         part_of=part_of,
         windows=windows,
-    )
+    )  # fmt: skip
 
 
 def _weights(corpus: Corpus, lists: Sequence[TermDocuments]) -> dict[str, float]:
@@ -179,5 +172,11 @@ def _posting_list(one: TermDocuments) -> PostingList:
 
 
 def _among(one: PostingList, docs: Sequence[int] | Ints) -> PostingList:
-    kept = np.isin(one.docs, np.asarray(docs))
+    """What a list says of `docs`, which rise."""
+    wanted = np.asarray(docs, np.int64)
+    if not len(wanted):
+        return one._replace(docs=one.docs[:0], tf=one.tf[:0], lengths=one.lengths[:0])
+    # Both rise: ten times as quick as to look for any in any.
+    at = np.minimum(np.searchsorted(wanted, one.docs), len(wanted) - 1)
+    kept = wanted[at] == one.docs
     return one._replace(docs=one.docs[kept], tf=one.tf[kept], lengths=one.lengths[kept])

@@ -28,7 +28,7 @@ from mira.memory.terms import clean, terms
 from mira.messages.content import Role
 from mira.store import search_opening
 from mira.store.database import Database
-from mira.store.passage_search import Row
+from mira.store.passage_search import Rows
 from mira.store.passages import Names
 
 #: How many candidates are ranked.
@@ -132,7 +132,7 @@ class PassageSearch:
                 encoded.vectors = await encoder.queries([one.content for one in asked])
 
     def _ranked(self, pool: Pool, query: RecallQuery, limit: int) -> PassageRanking:
-        count = len(pool.rows)
+        count = len(pool.rows.doc)
         weights = self._chosen(pool, query)
         found: list[Featured] = []
         relevances: list[Floats] = []
@@ -154,7 +154,7 @@ class PassageSearch:
             phrase_at = int(of[n])
             at = int(np.argmax(found[phrase_at].at == n))
             hits.append(
-                _hit(pool.rows[n], found[phrase_at], scores[phrase_at], at, float(best[n]),
+                _hit(pool.rows, n, found[phrase_at], scores[phrase_at], at, float(best[n]),
                      phrase_at, weights)
             )  # fmt: skip
         return PassageRanking(
@@ -168,7 +168,7 @@ class PassageSearch:
 
 
 def _hit(
-    row: Row, found: Featured, scores: Floats, at: int, relevance: float, phrase: int,
+    rows: Rows, n: int, found: Featured, scores: Floats, at: int, relevance: float, phrase: int,
     weights: Mapping[str, float] | None,
 ) -> PassageHit:  # fmt: skip
     lanes = {
@@ -177,8 +177,9 @@ def _hit(
         if np.isfinite(lane[at])
     }
     return PassageHit(
-        doc=row.doc, message_id=row.message_id, segment_id=row.segment_id, turn_seq=row.turn_seq,
-        role=row.role, said_at=row.said_at, relevance=relevance, score=float(scores[at]),
+        doc=int(rows.doc[n]), message_id=rows.message_id[n], segment_id=rows.segment_id[n],
+        turn_seq=rows.turn_seq[n], role=Role.USER if rows.by_user[n] else Role.ASSISTANT,
+        said_at=rows.said_at[n], relevance=relevance, score=float(scores[at]),
         contributions={} if weights is None else passage_ranking.contributions(found, at, weights),
         lanes=lanes, phrase=phrase,
     )  # fmt: skip

@@ -13,13 +13,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mira.messages.content import Role
 from mira.store import signatures
 from mira.store.database import Tx
 from mira.store.signatures import Signs
 from mira.store.spaces import Source, Space, literal
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 #: So many documents of one user are compared one by one (each has two vectors or more).
 EXACT = 2000
@@ -37,20 +37,22 @@ class Near(msgspec.Struct, frozen=True, kw_only=True):
     windows: list[int]
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A passage as ranking knows it. `day`: its local date as an ordinal (1 is 1 January 1)."""
+class Rows(msgspec.Struct, frozen=True, kw_only=True):
+    """Passages as ranking knows them, in columns alike, by rising numbers. `segment` numbers the
+    segments among them; `day` is the local date as an ordinal (1 is 1 January 1)."""
 
-    doc: int
-    message_id: UUID
-    segment_id: UUID | None
-    turn_seq: int
-    role: Role
-    said_at: datetime
-    length: int
-    asks: bool
-    timed: bool
-    counted: bool
-    day: int
+    doc: Ints
+    message_id: Sequence[UUID]
+    segment_id: Sequence[UUID | None]
+    segment: Ints
+    turn_seq: Sequence[int]
+    by_user: Bools
+    said_at: Sequence[datetime]
+    length: Ints
+    asks: Bools
+    timed: Bools
+    counted: Bools
+    day: Ints
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,23 +102,31 @@ def method(documents: int) -> str:
     return "exact" if documents <= EXACT else "signs"
 
 
-async def rows(tx: Tx, user_id: UUID, docs: Sequence[int], timezone: str) -> list[Row]:
-    """Those of these documents that there are, rising."""
-    found = await tx.fetch(
-        "select doc, message_id, segment_id, turn_seq, role, said_at, length, asks, timed, "
-        "counted, (said_at at time zone $3)::date - date '0001-01-01' + 1 as day "
-        "from passages where user_id = $1 and doc = any($2) order by doc",
-        user_id, list(docs), timezone,
+async def rows(
+    tx: Tx, user_id: UUID, docs: Sequence[int], timezone: str, as_of: datetime | None = None
+) -> Rows:
+    """Those of these documents that there are; with `as_of`, that were said by then."""
+    found = await tx.row(
+        "select array_agg(doc), array_agg(message_id), array_agg(segment_id), array_agg(segment), "
+        "  array_agg(turn_seq), array_agg(role = 'user'), array_agg(said_at), array_agg(length), "
+        "  array_agg(asks), array_agg(timed), array_agg(counted), "
+        "  array_agg((said_at at time zone $3)::date - date '0001-01-01' + 1) "
+        "from (select *, dense_rank() over (order by segment_id) as segment from passages "
+        "  where user_id = $1 and doc = any($2) "
+        "  and ($4::timestamptz is null or said_at <= $4) order by doc) as those",
+        user_id, list(docs), timezone, as_of,
     )  # fmt: skip
-    return [
-        Row(
-            doc=row["doc"], message_id=row["message_id"], segment_id=row["segment_id"],
-            turn_seq=row["turn_seq"], role=Role(row["role"]), said_at=row["said_at"],
-            length=row["length"], asks=row["asks"], timed=row["timed"], counted=row["counted"],
-            day=row["day"],
-        )
-        for row in found
-    ]  # fmt: skip
+    assert found is not None
+    doc, message, segment_id, segment, turn, by_user, said, length, asks, timed, counted, day = (
+        column or () for column in found
+    )
+    return Rows(
+        doc=np.array(doc, np.int64), message_id=message, segment_id=segment_id,
+        segment=np.array(segment, np.int64), turn_seq=turn,
+        by_user=np.array(by_user, bool), said_at=said, length=np.array(length, np.int64),
+        asks=np.array(asks, bool), timed=np.array(timed, bool), counted=np.array(counted, bool),
+        day=np.array(day, np.int64),
+    )  # fmt: skip
 
 
 async def stored(tx: Tx, user_id: UUID, space: Space, docs: Sequence[int]) -> Stored:
