@@ -30,7 +30,8 @@ class PassageText(msgspec.Struct, frozen=True, kw_only=True):
 
 def indexed(one: PassageText, zone: ZoneInfo) -> str:
     """The text whose terms are indexed: the speaker and the local date belong to it."""
-    return f"{one.speaker} {one.at.astimezone(zone):%d %B %Y %A} {one.words}"
+    at = one.at.astimezone(zone)
+    return f"{one.speaker} {at.day} {at:%B %Y %A} {one.words}"
 
 
 def encoded(one: PassageText) -> str:
