@@ -31,6 +31,7 @@ from mira.ids import Ids
 from mira.memory.entities import Mention
 from mira.memory.model import LinkedMemory
 from mira.memory.passages import PassageRanking
+from mira.memory.query import LONGEST_PHRASE
 from mira.memory.retention import retained
 from mira.messages.subcortex import Considered, InContext
 from mira.store import traces
@@ -142,7 +143,8 @@ class _Turn:
 
     async def _speculate(self, search: _Search, scope: anyio.CancelScope) -> None:
         with scope:
-            await self._search(search, (self._wanted.words,), (), "speculative")
+            words = self._wanted.words[:LONGEST_PHRASE]
+            await self._search(search, (words,), (), "speculative")
 
     async def _search(
         self, search: _Search, phrases: tuple[str, ...], entities: tuple[str, ...], purpose: str

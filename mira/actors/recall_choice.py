@@ -11,6 +11,7 @@ from uuid import UUID
 from mira.actors.recall_searches import RELEVANCE, Candidate, Found
 from mira.actors.recalled import LinkedText, ShownMemory, ShownPassage, Wanted
 from mira.ids import Ids
+from mira.memory.excerpt import excerpt
 from mira.memory.model import LinkedMemory, Memory
 from mira.memory.passages import PassageHit, PassageRanking
 from mira.memory.surfacing import PASSAGES, Offer, Shown, Surfacing, surface
@@ -117,7 +118,7 @@ def choose(
             if shown.kind == "memory"
         ),
         passages=tuple(
-            _passage(hits[shown.id], texts[shown.id])
+            _passage(hits[shown.id], texts[shown.id], haul.phrases)
             for shown in result.shown
             if shown.kind == "passage" and texts.get(shown.id)
         ),
@@ -147,11 +148,10 @@ def _linked(one: LinkedMemory) -> LinkedText:
     )  # fmt: skip
 
 
-def _passage(hit: PassageHit, text: str) -> ShownPassage:
-    cut = text if len(text) <= PASSAGE else text[: PASSAGE - 1].rstrip() + "…"
+def _passage(hit: PassageHit, text: str, phrases: Sequence[str]) -> ShownPassage:
     return ShownPassage(
         message_id=hit.message_id, turn_seq=hit.turn_seq, role=hit.role, said_at=hit.said_at,
-        text=cut, score=_score(hit),
+        text=excerpt(text, phrases, most=PASSAGE), score=_score(hit),
     )  # fmt: skip
 
 

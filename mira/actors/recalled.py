@@ -62,7 +62,7 @@ class ShownMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownPassage:
-    """Something that was said, of the history: `text` is cut to what is shown of it."""
+    """Something that was said, of the history; of a long message the part that was found."""
 
     message_id: UUID
     turn_seq: int

@@ -9,8 +9,13 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
+from mira.actors.recall import Recall
 from mira.actors.recalled import Recalled, Wanted
+from mira.clock import SystemClock
 from mira.errors import MiraError
+from mira.ids import SystemIds
+from mira.memory.pool import CpuPool
+from mira.memory.recogniser import DEFAULT_MODEL, Recogniser
 from mira.memory.surfacing import DEFAULT, PASSAGES, RETAINED
 from mira.messages.subcortex import Complexity, Considered, Fallback, InContext
 from mira.store.database import Database
@@ -39,6 +44,14 @@ OTHERS = (
     "The user plays chess on Sundays",
     "The user wants to repaint the kitchen in green",
 )
+
+
+@pytest.fixture
+async def recogniser(pool: CpuPool) -> Recogniser:
+    """The recogniser of names that ships, ready."""
+    made = Recogniser(DEFAULT_MODEL, pool)
+    await made.warm()
+    return made
 
 
 @pytest.fixture
@@ -182,6 +195,42 @@ async def test_what_was_said_comes_up_beside_memories_but_not_what_the_prompt_ho
     assert first.text == await mind.words(user.id, first.message_id)
     again = await mind.turn(user.id, "When does he come?", question, held=frozenset(said))
     assert again.passages == ()
+
+
+async def test_of_a_long_message_the_part_that_answers_is_shown(
+    mind: Recalling, user: User
+) -> None:
+    filler = "We talked about the weather and about the garden for a while. " * 30
+    found = "The plumber brings the valve for the boiler on the 14th."
+    await mind.told(user.id, f"{filler}{found} {filler}", "I see.")
+    recalled = await mind.turn(user.id, "When?", phrases("the plumber and the valve of the boiler"))
+    [shown] = [one for one in recalled.passages if found in one.text]
+    assert len(shown.text) <= 600
+
+
+async def test_names_are_found_in_the_message_though_the_subcortex_gives_none(
+    mind: Recalling, user: User, recogniser: Recogniser
+) -> None:
+    about = (await mind.here.add(
+        user.id, "The neighbour upstairs waters the plants", about=[("Angela Novak", "PERSON")]
+    )).memory  # fmt: skip
+    await remember(mind, user.id, *OTHERS)
+    words = "Angela Novak called me yesterday from London."
+
+    async def consider(_offered: tuple[InContext, ...]) -> Considered:
+        # Texts are read one after another, so that the turn's own has been read after this one.
+        await recogniser.entities(words, live=True)
+        await anyio.wait_all_tasks_blocked()
+        return phrases("a call of yesterday")
+
+    turn_id = await mind.here.turn(user.id)
+    wanted = Wanted(user_id=user.id, turn_id=turn_id, words=words)
+    recall = Recall(mind.searches, recogniser, SystemClock(), SystemIds())
+    recalled = await recall.for_turn(wanted, consider)
+    assert about.id in recalled.surfaced
+    query = (await mind.traces(user.id, turn_id))["recall"].query
+    assert query is not None
+    assert "Angela Novak" in query["entities"]
 
 
 # What stays.
