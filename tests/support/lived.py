@@ -62,8 +62,8 @@ _GERMAN = ("Januar", "Dezember", "April")
 _DATE = re.compile(rf"\b(\d{{1,2}})(\.?) ({'|'.join((*_MONTHS, *_GERMAN))})\b")
 _WORDS = {
     "two": "four", "three": "five", "four": "seven", "five": "nine", "six": "eleven",
-    "eight": "six", "nine": "thirteen", "ten": "fourteen", "twelve": "seventeen", "forty": "sixty", "zwei": "vier",
-    "fifteen": "eighteen", "drei": "fünf", "sechs": "acht", "elf": "dreizehn",
+    "eight": "six", "nine": "thirteen", "ten": "fourteen", "twelve": "seventeen", "forty": "sixty",
+    "zwei": "vier", "fifteen": "eighteen", "drei": "fünf", "sechs": "acht", "elf": "dreizehn",
     "twenty-three": "thirty-one", "six hundred": "nine hundred",
 }  # fmt: skip
 _WORD = re.compile(r"\b(?:" + "|".join(sorted(_WORDS, key=len, reverse=True)) + r")\b")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import json_repair
+
 from mira.errors import ProviderMalformed
 from mira.memory.answers import LONGEST, read
 from mira.messages.text import storable
@@ -56,7 +58,9 @@ def _in_json(text: str, names: tuple[str, ...]) -> dict[str, Any]:
     if "{" not in text:
         return {}
     try:
-        value = read(text).value
+        answer = read(text)
+        # What had no end was taken for a list of which nothing is whole; here each field counts.
+        value = answer.value if answer.value else _mended(text)
     except ProviderMalformed:
         return {}
     for one in value if isinstance(value, list) else [value]:
@@ -67,6 +71,13 @@ def _in_json(text: str, names: tuple[str, ...]) -> dict[str, Any]:
             if isinstance(deeper, Mapping) and (found := _named(deeper, names)):
                 return found
     return {}
+
+
+def _mended(text: str) -> Any:
+    try:
+        return json_repair.loads(text[text.index("{") :], skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _named(given: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -124,14 +124,15 @@ def meant(text: str, said: date) -> Iterator[Day]:
     for match in _SIDE.finditer(lowered):
         sign = -1 if match["side"] in _PAST else 0 if match["side"] in _THIS else 1
         yield from _moved(said, sign, match["unit"])
-    for name in set(_WEEKDAY.findall(lowered)):
-        ahead = (WEEKDAYS[name] - said.weekday()) % 7
-        for weeks in (-7, 0, 7):
-            yield _of(said + timedelta(ahead + weeks))
+    days = {WEEKDAYS[name] for name in _WEEKDAY.findall(lowered)}
     if re.search(r"\b(?:weekend|wochenende)\b", lowered):
-        ahead = (5 - said.weekday()) % 7
-        for off in (-7, -6, 0, 1, 7, 8):
-            yield _of(said + timedelta(ahead + off))
+        days |= {5, 6}
+    later = re.search(r"\b(?:next|following|nächste[nrsm]?|kommende[nrsm]?)\b", lowered) is not None
+    for number in days:
+        ahead = (number - said.weekday()) % 7
+        # The last or the coming one; the one after that if it is the next, or today is one.
+        for weeks in (-7, 0, 7) if later or ahead == 0 else (-7, 0):
+            yield _of(said + timedelta(ahead + weeks))
 
 
 def ordinals(text: str) -> set[int]:

@@ -32,7 +32,7 @@ class Draft:
         self._wanted: tuple[str, ...] = FIELDS
         self._kept: dict[str, Any] = {}
 
-    def take(self, words: str, cut: bool) -> Summary:
+    def take(self, words: str, _cut: bool) -> Summary:
         """The summary, once every field is good.
 
         Raises ProviderMalformed, naming each field that is missing or cannot stay, and why.
@@ -51,7 +51,7 @@ class Draft:
             if name not in found:
                 reasons[name] = "it is missing"
                 continue
-            value, why = self._checked(name, found[name], cut and name == list(found)[-1])
+            value, why = self._checked(name, found[name])
             if why is None:
                 self._kept[name] = value
             else:
@@ -68,12 +68,12 @@ class Draft:
         Raises ProviderMalformed if neither field can be used.
         """
 
-        def read(words: str, cut: bool) -> Summary:
+        def read(words: str, _cut: bool) -> Summary:
             self._tries = 0
             found = fields(words, ("trace", "precis"))
             good = {}
             for name, value in found.items():
-                tidy, why = self._checked(name, value, cut)
+                tidy, why = self._checked(name, value)
                 if why is None:
                     good[name] = tidy
             if not good:
@@ -95,15 +95,18 @@ class Draft:
             raise ProviderMalformed(f"The notes: {why}.")
         return _within(text, NOTES)
 
-    def _checked(self, name: str, value: Any, cut: bool) -> tuple[Any, str | None]:
+    def _checked(self, name: str, value: Any) -> tuple[Any, str | None]:
         """A field as it is to be kept, or why it cannot be."""
         last = self._tries <= 0
         if name == "complexity":
             return value, None
-        if cut and not last:
-            return value, "it ends in the middle; be briefer"
         if name == "title":
             return self._title(value, last)
+        end = value[-1:]
+        if (end.isascii() and end.isalnum()) or value.endswith((",", ";", "-")):
+            if not last:
+                return value, "it ends in the middle"
+            value = " ".join(sentences(value)[:-1]) or value
         fewest, most = TRACE if name == "trace" else PRECIS
         told = sentences(value)
         if len(told) > most or len(value) > LONGEST[name]:

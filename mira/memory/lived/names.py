@@ -19,10 +19,10 @@ _CODE = re.compile(
 )
 #: Who does something at the beginning of a sentence, where every word has a capital.
 _SUBJECT = re.compile(
-    r"^[\"“(]?([A-Z][^\W\d_]*[^\W\d_s])(?:['’]s)? (?:and I|is|was|has|had|will|would|can|could|may|"
-    r"means|meant|said|told|took|went|came|gave|got|made|found|felt|thought|knew|bought|sent|spoke|"
-    r"left|wrote|paid|met|kept|(?!need|indeed)[a-z]{2,}ed|(?:want|live|work|need|plan|like|love|ask|"
-    r"hope|earn|own|come|help|prefer|let|know|think|take|say|feel|start|run)s)\b"
+    r"^[\"“(]?([A-Z][^\W\d_]*[^\W\d_s])(?:['’]s)? (?:(?:then|also|now) )?(?:and (?:I|[A-Z]\w+)|is"
+    r"|was|has|had|will|would|can|could|may|meant|said|told|took|went|came|gave|got|made|found|felt|thought"
+    r"|knew|bought|sent|spoke|left|wrote|paid|met|kept|caught|[a-z]{2,}ed(?<!need)(?<!indeed)"
+    r"|[a-z]{3,}[^su]s)\b"
 )
 #: Where a German noun is a name: after these without an article, after a title or a relation, and
 #: as who does something at the beginning.
