@@ -233,8 +233,9 @@ class Continuum(Actor):
         """Read anew what the prompt holds of what was before."""
         async with self._parts.database.user(self._user_id) as tx:
             standing.earlier = await read_earlier(tx, self._user_id)
-        if standing.earlier.brief is not None:
-            standing.live.forget(standing.earlier.brief.through_seq)
+        if (brief := standing.earlier.brief) is not None:
+            standing.live.forget(brief.through_seq)
+            standing.compressing = None
 
     async def _segment_over(self, standing: Standing) -> None:
         standing.live.clear()

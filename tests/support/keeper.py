@@ -57,6 +57,7 @@ ASKS = {
     "summary_part": "Write your notes on this part",
     "summary_correction": "Write trace and precis once more",
     "summary_short": "Write the four lines now",
+    "brief": "Write the note, as JSON",
 }
 NO_LINKS: dict[str, list[Any]] = {"links": [], "merges": []}
 
