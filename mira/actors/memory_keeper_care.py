@@ -7,7 +7,7 @@ has done already.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -52,6 +52,7 @@ class Care:
         answered = await self._parts.questions.ask(question, lambda words, _cut: parse(words))
         async with self._parts.database.user(self._user_id) as tx:
             await model_calls.book(tx, self._user_id, answered.calls, self._parts.clock.now())
+        self._parts.reached(Step.ANSWERED)
         return answered
 
     async def _if_due(
@@ -93,7 +94,7 @@ class Care:
                     m.id for m in some[proposal.set][1]
                     if m.short_id in {one.short_id for one in proposal.members}
                 }  # fmt: skip
-                await self._merge(proposal)
+                await self._merge(proposal, some[proposal.set][1])
                 self._parts.reached(Step.MERGED)
         refused = [
             frozenset(m.id for m in members)
@@ -164,12 +165,13 @@ class Care:
         )
         return [p for p, good in zip(proposals, approval.taken(), strict=True) if good]
 
-    async def _merge(self, proposal: Proposal) -> None:
+    async def _merge(self, proposal: Proposal, read: Sequence[Memory]) -> None:
+        """Merge as approved, unless one of the memories is not any more what was read."""
         parts, user_id = self._parts, self._user_id
         try:
             made = await parts.memories.merge(
                 user_id, [m.short_id for m in proposal.members], proposal.text,
-                actor="consolidation",
+                actor="consolidation", versions={m.id: m.version for m in read},
             )  # fmt: skip
         except (NotFound, Conflict) as passed:
             log.info("merge_passed_over", code=passed.code)
@@ -218,7 +220,8 @@ class Care:
             memory = by_ref[review.short_id]
             try:
                 await self._act_on(review, memory, last.at)
-            except NotFound:
+            except (NotFound, Conflict) as passed:
+                log.info("review_passed_over", code=passed.code)
                 continue
             if review.action != "archive":
                 kept.append(memory.id)
@@ -232,7 +235,10 @@ class Care:
     async def _act_on(self, review: Review, memory: Memory, since: datetime | None) -> None:
         memories_, user_id = self._parts.memories, self._user_id
         if review.action == "archive":
-            await memories_.archive(user_id, memory.id, actor="review")
+            now = await memories_.get(user_id, memory.id)
+            if now.below_since_use_day is None:
+                raise Conflict("This memory was of use meanwhile.")
+            await memories_.archive(user_id, memory.id, actor="review", version=memory.version)
         elif review.action == "salvage":
             notes = await memories_.annotations(user_id, memory.id)
             # An earlier try of this same review may have got this far.

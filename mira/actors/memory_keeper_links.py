@@ -6,7 +6,7 @@ question serves several new memories; those that nothing is like need none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from mira.actors.memory_keeper_parts import LINKS, KeeperParts, Step, keeper_of
@@ -80,11 +80,12 @@ class Linking:
             if not ids:
                 return False
             found = await memories.find(tx, user_id, ids)
-            news = [
-                Newcomer(shown(found[one]), all_shown(candidates))
-                for one in ids
-                if (candidates := await self._candidates(tx, found[one]))
-            ]
+            news: list[Newcomer] = []
+            versions = {one: memory.version for one, memory in found.items()}
+            for one in ids:
+                if candidates := await self._candidates(tx, found[one]):
+                    news.append(Newcomer(shown(found[one]), all_shown(candidates)))
+                    versions |= {memory.id: memory.version for memory in candidates}
             if not news:
                 await memory_scores.integrated(tx, user_id, ids, parts.clock.now())
                 return True
@@ -100,11 +101,12 @@ class Linking:
         )
         async with parts.database.user(user_id) as tx:
             await model_calls.book(tx, user_id, answered.calls, parts.clock.now())
+        parts.reached(Step.ANSWERED)
         review = answered.taken()
         for link in review.links:
             await self._link(link)
         parts.reached(Step.LINKED)
-        made = [await self._merge(merge) for merge in review.merges]
+        made = [await self._merge(merge, versions) for merge in review.merges]
         parts.reached(Step.MERGED)
         async with parts.database.user(user_id) as tx:
             looked_at = [*ids, *(one for one in made if one is not None)]
@@ -161,13 +163,14 @@ class Linking:
         except (NotFound, Conflict) as passed:
             log.info("link_passed_over", code=passed.code)
 
-    async def _merge(self, merge: FoundMerge) -> UUID | None:
-        """Let one memory stand for two that say the same, in the words of one of them."""
+    async def _merge(self, merge: FoundMerge, versions: Mapping[UUID, int]) -> UUID | None:
+        """Let one memory stand for two that say the same, in the words of one of them; unless one
+        of them is not any more what was read."""
         memories_, user_id = self._parts.memories, self._user_id
         try:
             kept = await memories_.get(user_id, merge.keep)
             made = await memories_.merge(
-                user_id, [merge.new, merge.into], kept.text, actor="linking"
+                user_id, [merge.new, merge.into], kept.text, actor="linking", versions=versions
             )
         except (NotFound, Conflict) as passed:
             log.info("merge_passed_over", code=passed.code)

@@ -6,7 +6,7 @@ memory is named by its id or its short id; one of another user is NotFound, as o
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -136,11 +136,15 @@ class Changes:
         return await self._one(user_id, ref, act, actor=actor, turn_id=turn_id, texts=texts)
 
     async def archive(
-        self, user_id: UUID, ref: Ref, *, actor: Actor, turn_id: UUID | None = None
-    ) -> Memory:
-        """Take a memory out of every search; nothing if it is archived. Raises NotFound."""
+        self, user_id: UUID, ref: Ref, *, actor: Actor, turn_id: UUID | None = None,
+        version: int | None = None,
+    ) -> Memory:  # fmt: skip
+        """Take a memory out of every search; nothing if it is archived. Raises NotFound, and
+        Conflict if it was changed since `version`, if that is given."""
 
         async def act(journal: Journal, memory: Memory) -> None:
+            if version is not None:
+                memories.expect_version(memory, version)
             await journal.change("archived", memory, Fields(status="archived"))
 
         return await self._one(user_id, ref, act, actor=actor, turn_id=turn_id)
@@ -256,15 +260,19 @@ class Changes:
 
     async def merge(
         self, user_id: UUID, refs: Sequence[Ref], text: str, *, actor: Actor,
-        turn_id: UUID | None = None,
+        turn_id: UUID | None = None, versions: Mapping[UUID, int] | None = None,
     ) -> Memory:  # fmt: skip
-        """Make one memory of several; the sources are archived. See merging.merge."""
+        """Make one memory of several; the sources are archived. See merging.merge. `versions` are
+        those that `text` was made of: Conflict if one of them was changed since."""
         kept = checked_text(text)
 
         async def act(journal: Journal) -> Memory:
             tx = journal.tx
             ids = merging.all_found(refs, await memories.resolve(tx, user_id, refs))
             sources = await memories.find(tx, user_id, ids)
+            for one in ids:
+                if versions is not None and one in versions:
+                    memories.expect_version(sources[one], versions[one])
             made = await merging.merge(journal, [sources[one] for one in ids], kept, turn_id)
             return await memories.get(tx, user_id, made)
 

@@ -342,6 +342,25 @@ async def test_links_are_followed_both_ways_to_a_depth_of_three_the_strongest_fi
         await link(user.id, ids[0], ids[0], "other", actor="model")
 
 
+async def test_a_merge_of_what_was_read_before_it_was_changed_is_refused(
+    here: Remembering, user: User
+) -> None:
+    one = (await here.add(user.id, "Ada has a dog")).memory
+    two = (await here.add(user.id, "Ada's dog is called Rex")).memory
+    versions = {one.id: one.version, two.id: two.version}
+    await here.memories.edit(
+        user.id, two.id, version=two.version, text="Ada's dog is called Max", actor="user"
+    )
+    with pytest.raises(Conflict):
+        await here.memories.merge(
+            user.id, [one.id, two.id], "Ada has a dog called Rex", actor="consolidation",
+            versions=versions,
+        )  # fmt: skip
+    with pytest.raises(Conflict):
+        await here.memories.archive(user.id, two.id, actor="review", version=two.version)
+    assert await here.texts(user.id, "dog Max") == ["Ada's dog is called Max", "Ada has a dog"]
+
+
 async def test_a_deleted_memory_leaves_its_account_but_not_one_of_its_words(
     here: Remembering, user: User, database: Database
 ) -> None:

@@ -21,8 +21,10 @@ from mira.messages.memory import (
 from mira.messages.stream import Completed
 from mira.store.database import Database
 from mira.store.users import User
+from tests.conftest import Place
 from tests.support.keeper import Kept, answers, keeping
-from tests.support.memory import OneEncoder
+from tests.support.memory import OneEncoder, Remembering, real_encoders
+from tests.support.processes import run_apart
 
 pytestmark = pytest.mark.anyio
 
@@ -59,6 +61,22 @@ async def do(kept: Kept, user: User, message: Message) -> None:
 async def refs(kept: Kept, user: User, *texts: str) -> list[str]:
     found = await kept.refs(user.id)
     return [found[text] for text in texts]
+
+
+def edit_elsewhere(place: Place, user: User, ref: str, text: str) -> None:
+    """The user changes a memory, in a connection of their own."""
+
+    async def edit() -> None:
+        async with real_encoders() as encoders:
+            database = await Database.open(place.app, place.engine, size=1)
+            try:
+                one = Remembering(database, encoders).memories
+                standing = await one.get(user.id, ref)
+                await one.edit(user.id, ref, version=standing.version, text=text, actor="user")
+            finally:
+                await database.aclose()
+
+    run_apart(edit())
 
 
 async def merging(kept: Kept, user: User, *, approve: Any = True, text: str = MERGED) -> None:
@@ -101,6 +119,31 @@ async def test_memories_that_say_nearly_the_same_become_one_that_a_second_answer
         user.id, "select distinct actor from memory_events where kind = 'merged'"
     )
     assert event["actor"] == "consolidation"
+
+
+async def test_what_was_changed_while_a_model_thought_about_it_is_neither_merged_nor_archived(
+    kept: Kept, user: User, place: Place
+) -> None:
+    changed = "The user pays 950 euros of rent since May."
+    await add(kept, user, *RENTS)
+    [rent] = await refs(kept, user, RENTS[0])
+    kept.act[Step.ANSWERED] = lambda: edit_elsewhere(place, user, rent, changed)
+    await live(kept, user, 7)
+    await merging(kept, user)
+    await do(kept, user, Consolidate())
+    assert await kept.calls(user.id) == ["consolidation", "approval"]
+    assert await kept.texts(user.id) == [changed, *RENTS[1:]]
+
+    kite, allergy, _ = await fading(kept, user)
+    kept.act[Step.ANSWERED] = lambda: edit_elsewhere(place, user, kite, "The kite is in the loft.")
+    reviews = [{"id": ref, "action": "archive", "note": ""} for ref in (kite, allergy)]
+    kept.script(answers(floor_review={"reviews": reviews}))
+    await do(kept, user, ReviewFloor())
+    rows = await kept.rows(
+        user.id, "select status from memories where short_id = any($1) order by doc",
+        [kite, allergy],
+    )  # fmt: skip
+    assert [row["status"] for row in rows] == ["active", "archived"]
 
 
 @pytest.mark.parametrize(
