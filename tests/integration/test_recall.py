@@ -218,9 +218,9 @@ async def test_names_are_found_in_the_message_though_the_subcortex_gives_none(
     words = "Angela Novak called me yesterday from London."
 
     async def consider(_offered: tuple[InContext, ...]) -> Considered:
-        # Texts are read one after another, so that the turn's own has been read after this one.
-        await recogniser.entities(words, live=True)
+        # Texts are read one after another: once this one has been, the turn's own has been, too.
         await anyio.wait_all_tasks_blocked()
+        await recogniser.entities(words, live=True)
         return phrases("a call of yesterday")
 
     turn_id = await mind.here.turn(user.id)
