@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
 
 from mira.clock import SystemClock
 from mira.errors import ValidationFailed
 from mira.memory import reembedding
-from mira.memory.embedding import Embedder, Kind, Vectors
+from mira.memory.embedding import Embedder
 from mira.memory.memories import Memories
 from mira.memory.model import NewMemory
 from mira.memory.pool import CpuPool
@@ -21,7 +18,7 @@ from mira.store.database import Database
 from mira.store.users import User
 from tests.integration.memory_fixtures import here
 from tests.support.memory import START, OneEncoder, Remembering
-from tests.support.models import minilm
+from tests.support.models import Wide
 
 __all__ = ["here"]
 pytestmark = pytest.mark.anyio
@@ -34,23 +31,6 @@ FACTS = (
 
 def _new(text: str) -> NewMemory:
     return NewMemory(text=text, source="user")
-
-
-class Wide:
-    """Another model: twice as many dimensions, and no likeness to the first."""
-
-    model = "wide@1"
-    dimension = 768
-    asymmetric = False
-
-    def weigh(self, text: str) -> int:
-        return minilm().weigh(text)
-
-    def encode(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        one = minilm().encode(texts, kind)
-        both: Vectors = np.concatenate([one[:, ::-1], -one], axis=1, dtype=np.float32)
-        both *= np.float32(0.5**0.5)
-        return both
 
 
 async def counts(database: Database, user: User) -> tuple[int, int]:

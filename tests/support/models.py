@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
+from mira.memory.embedding import Kind, Vectors
 from mira.memory.embedding.minilm import MiniLM
 
 MODELS = Path(__file__).resolve().parents[2] / ".cache" / "tests" / "models"
@@ -35,3 +39,20 @@ def lend_to(home: Path) -> None:
                 os.link(built, lent)
             except OSError:
                 shutil.copy2(built, lent)
+
+
+class Wide:
+    """Another model: twice as many dimensions, and no likeness to the first."""
+
+    model = "wide@1"
+    dimension = 768
+    asymmetric = False
+
+    def weigh(self, text: str) -> int:
+        return minilm().weigh(text)
+
+    def encode(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        one = minilm().encode(texts, kind)
+        both: Vectors = np.concatenate([one[:, ::-1], -one], axis=1, dtype=np.float32)
+        both *= np.float32(0.5**0.5)
+        return both
