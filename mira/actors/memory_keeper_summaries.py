@@ -25,7 +25,7 @@ from mira.actors.memory_keeper_parts import (
 from mira.actors.memory_keeper_questions import gives_up
 from mira.actors.memory_keeper_telling import Material, Telling, Told
 from mira.actors.runtime.actor import Context
-from mira.errors import NotFound, ProviderError
+from mira.errors import MiraError, NotFound, ProviderError
 from mira.memory import chunks
 from mira.memory.chunks import Line
 from mira.memory.lived.drift import Drift, Source
@@ -103,7 +103,7 @@ class Summaries:
             return
         try:
             told = await telling.tell()
-        except ProviderError as error:
+        except MiraError as error:
             await self._failed(ctx, segment_id, telling.calls, error)
             return
         await self._write(ctx, segment_id, told, telling.calls, by_model=True)
@@ -211,11 +211,11 @@ class Summaries:
         )  # fmt: skip
 
     async def _failed(
-        self, ctx: Context, segment_id: UUID, calls: list[NewCall], error: ProviderError
+        self, ctx: Context, segment_id: UUID, calls: list[NewCall], error: MiraError
     ) -> None:
         """Book what it cost; raises the error, unless it is to be tried again much later."""
         parts, user_id = self._parts, self._user_id
-        late = gives_up(ctx, error)
+        late = isinstance(error, ProviderError) and gives_up(ctx, error)
         async with parts.database.user(user_id) as tx:
             now = parts.clock.now()
             await model_calls.book(tx, user_id, calls, now)
