@@ -162,7 +162,7 @@ class Subcortex(Actor):
             async with self._parts.model.stream(request_of(asked)) as items:
                 async for item in items:
                     if isinstance(item, Finished):
-                        return storable(plain_text(item.blocks))
+                        return storable(plain_text(item.blocks)[: subcortex_answer.LONGEST])
                     if isinstance(item, Retrying | Switched) and items.calls:
                         # What comes now would be a second call, and there is no time for it.
                         raise ProviderOutage(item.reason)

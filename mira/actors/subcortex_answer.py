@@ -22,7 +22,7 @@ from mira.messages.subcortex import Complexity, InContext
 #: How many phrases and names count, and how long one may be.
 PHRASES, ENTITIES = 4, 10
 LONGEST_PHRASE, LONGEST_NAME = 200, 80
-#: An answer longer than this is none.
+#: Of a longer answer nothing is read.
 LONGEST = 8_000
 
 _FIELDS: Mapping[str, tuple[str, ...]] = {

@@ -27,7 +27,7 @@ from mira.actors.feeds import Feeds
 from mira.actors.parts import Parts, Stage, StageObserver
 from mira.actors.renders import Renders
 from mira.actors.runtime.system import ActorSystem, EngineSettings
-from mira.actors.subcortex import SubcortexParts
+from mira.actors.subcortex import ASKING, SubcortexParts
 from mira.actors.tool_run import Tools
 from mira.actors.wiring import kinds, routes
 from mira.app import banner
@@ -173,7 +173,12 @@ async def _serve(
         routes=routes(),
         outbox=PostgresOutbox(database, clock),
         observer=LoggingObserver(),
-        settings=EngineSettings(stop_grace=settings.stop_grace, durable_in_flight=TURNS_AT_ONCE),
+        settings=EngineSettings(
+            stop_grace=settings.stop_grace,
+            durable_in_flight=TURNS_AT_ONCE,
+            # Every turn asks once, and one that waits in line is late.
+            jobs={ASKING: TURNS_AT_ONCE},
+        ),
         carried=fields,
     )
     conversations = Conversations(
