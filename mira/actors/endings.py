@@ -120,6 +120,7 @@ class Endings:
                     ending.tools_used,
                     run.timings(),
                     self._parts.clock.now(),
+                    ending.memories,
                 )
             case TurnState.CANCELLED:
                 run.voice.cancelled(ending.reply)

@@ -15,6 +15,7 @@ from mira.actors.voice import Voice
 from mira.actors.working import WorkingState, decode_working
 from mira.messages.content import plain_text
 from mira.messages.turn import TurnState
+from mira.prompt.layout import Prompt
 from mira.store import history, turns
 from mira.store.database import Tx
 from mira.store.turns import Closing, Fence, TurnRecord
@@ -39,6 +40,8 @@ class Standing(msgspec.Struct, kw_only=True):
     working: WorkingState
     #: Turns that have ended and whose closing event must still be announced, oldest first.
     unsettled: tuple[TurnRecord, ...]
+    #: The last prompt that this activation has sent.
+    prompt: Prompt | None = None
     #: Up to which turn a brief has been asked for.
     compressing: int | None = None
 

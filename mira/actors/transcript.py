@@ -62,6 +62,12 @@ class Transcript:
         names = (b.name for s in self._said for b in s.blocks if isinstance(b, ToolUse))
         return tuple(dict.fromkeys(names))
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What the tools were called with, as JSON text."""
+        uses = (b for s in self._said for b in s.blocks if isinstance(b, ToolUse))
+        return tuple(use.arguments for use in uses)
+
     def add(self, text: str) -> None:
         """Words of the answer that is being given."""
         self._open.append(text)

@@ -15,6 +15,7 @@ from mira.actors.taking_over import Standing, trigger
 from mira.actors.working import WorkingState
 from mira.errors import ContextOverflow
 from mira.llm.base import Effort
+from mira.memory.usage import cited
 from mira.messages.account import (
     DroppedAccount,
     SectionAccount,
@@ -24,17 +25,24 @@ from mira.messages.account import (
     TurnAccount,
 )
 from mira.messages.content import plain_text
+from mira.messages.stream import MemoriesUsed
 from mira.messages.subcortex import Consider, Considered, InContext
 from mira.messages.turn import PromptComposed
 from mira.prompt.inputs import Inputs, LinkedMemory, SurfacedMemory, SurfacedPassage
 from mira.prompt.layout import Prompt
+from mira.prompt.misses import misses
 from mira.store import effects
 from mira.store.turns import TakenTurn
+from mira.telemetry import logger
+
+log = logger("prompt")
 
 #: How often a prompt is made smaller before the model is said to be too small for it.
 CUTS = 2
 #: A model that can read no more than this gets everything in short form.
 COMPACT = 8192
+#: The share of the usual bounds that what is said now has in the smallest prompt.
+LEAST = 0.125
 #: The share of a model's window that a prompt may take; the rest is for the answer, and for what
 #: the estimate of tokens is wrong by.
 OF_WINDOW = 0.85
@@ -55,6 +63,8 @@ class TurnPrompt:
         self._cuts = 0
         self.recalled = Recalled()
         self.composed: Prompt | None = None
+        #: What keeps the first prompt of this turn from extending the last of the one before.
+        self.missed: tuple[str, ...] = ()
 
     @property
     def effort(self) -> Effort:
@@ -116,7 +126,11 @@ class TurnPrompt:
         await self._announce(self._compose())
 
     async def _announce(self, prompt: Prompt) -> None:
-        self.composed = prompt
+        before = self._standing.prompt
+        self.missed = misses(before, prompt) if before is not None else ()
+        self._standing.prompt = self.composed = prompt
+        if self.missed:
+            log.info("cache_missed", sections=self.missed)
         await self._ctx.publish(
             PromptComposed(
                 user_id=self._user_id,
@@ -153,6 +167,7 @@ class TurnPrompt:
                 primer=parts.primer and not cuts,
                 max_summaries=parts.max_summaries if not cuts else 1,
                 compact=window <= COMPACT or cuts == CUTS,
+                share=1.0 if cuts < CUTS else LEAST,
             )
         )
 
@@ -165,6 +180,12 @@ class TurnPrompt:
             f"The user was asked about your call of {action.tool} with {action.arguments} and "
             f"{word} it. What came of it: {action.result}"
         )
+
+    def memories_used(self, reply: str, arguments: tuple[str, ...]) -> MemoriesUsed:
+        """The short ids of the memories that were shown, and of those that the answer names."""
+        shown = tuple(one.short_id for one in self.recalled.memories)
+        named = cited((reply, *arguments))
+        return MemoriesUsed(surfaced=shown, cited=tuple(one for one in shown if one in named))
 
     def trace(self) -> str:
         """How the answer came about, as JSON text of a TurnAccount."""
@@ -198,6 +219,7 @@ class TurnPrompt:
                 )
                 for one in (prompt.rendered if prompt else ())
             ),
+            missed=self.missed,
         )  # fmt: skip
         return msgspec.json.encode(account).decode()
 

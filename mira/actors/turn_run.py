@@ -35,6 +35,7 @@ from mira.llm.base import (
     ToolCalling,
 )
 from mira.llm.routing import Routed
+from mira.messages.stream import MemoriesUsed
 from mira.messages.text import storable
 from mira.messages.tool import ToolDescription
 from mira.messages.turn import Timings, TurnState, Usage
@@ -59,6 +60,7 @@ class Ending:
     reply: str
     tools_used: tuple[str, ...]
     usage: Usage
+    memories: MemoriesUsed
     error: MiraError | None = None
     #: Whether the turn may be tried again: nothing outside was changed.
     may_retry: bool = True
@@ -293,6 +295,7 @@ class TurnRun:
             reply=text,
             tools_used=self._transcript.tools_used,
             usage=self._usage,
+            memories=self._prompting.memories_used(text, self._transcript.arguments),
             error=error,
             may_retry=not (self._rounds and self._rounds.journalled),
             bug=bug,

@@ -118,11 +118,18 @@ class Voice:
         )
 
     def completed(
-        self, reply: str, usage: Usage, tools: tuple[str, ...], timings: Timings, at: datetime
+        self,
+        reply: str,
+        usage: Usage,
+        tools: tuple[str, ...],
+        timings: Timings,
+        at: datetime,
+        memories: MemoriesUsed | None = None,
     ) -> None:
         self._say(
             Completed(
                 turn_id=self._turn_id, attempt=self.attempt, seq=self._next(), reply=reply,
-                usage=usage, memories=MemoriesUsed(), tools_used=tools, timings=timings, at=at,
+                usage=usage, memories=memories or MemoriesUsed(), tools_used=tools,
+                timings=timings, at=at,
             )
         )  # fmt: skip

@@ -77,3 +77,5 @@ class TurnAccount(msgspec.Struct, frozen=True, kw_only=True):
     failed: dict[str, str] = {}
     recall_ms: dict[str, float] = {}
     sections: tuple[SectionAccount, ...] = ()
+    #: What has changed in the cached part of the prompt since the last one.
+    missed: tuple[str, ...] = ()

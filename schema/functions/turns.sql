@@ -172,6 +172,15 @@ begin
       values (p_turn, p_attempt, p_user, p_at, p_trace)
     on conflict (turn_id, attempt) do update set trace = excluded.trace, at = excluded.at;
   end if;
+  -- Which of the memories that were shown the answer has used is for their keeper to say; it can
+  -- wait until somebody looks for work.
+  if p_state = 'complete' and jsonb_array_length(p_trace -> 'memories') > 0 then
+    insert into outbox (user_id, kind, address, lane, key, payload, due_at, created_at)
+      values (p_user, 'memory_keeper', p_user::text, 'use', p_turn::text,
+              jsonb_build_object('type', 'CountUse', 'turn_id', p_turn), p_at, p_at)
+    on conflict (kind, address, lane, key) where key is not null
+      do update set version = outbox.version + 1, due_at = excluded.due_at, attempts = 0;
+  end if;
   return p_state;
 end $$;
 
