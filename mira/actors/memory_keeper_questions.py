@@ -38,13 +38,15 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Question:
-    """`template` names the instructions; the data stand in the template of its name and `_data`."""
+    """`template` names the instructions; the data stand in the template of its name and `_data`.
+    Without a `schema` the answer is plain text; `longest`: its tokens at most."""
 
     purpose: str
     template: str
-    schema: str
+    schema: str | None
     instructions: Mapping[str, Hashable]
     data: Mapping[str, Hashable]
+    longest: int = LONGEST_ANSWER
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Questions:
         return Request(
             system=(SystemBlock(text=instructions),),
             messages=(Said(role=Role.USER, blocks=(Text(text=data),)),),
-            max_output_tokens=min(LONGEST_ANSWER, self._model.window // 4),
+            max_output_tokens=min(question.longest, self._model.window // 4),
             effort=Effort.LOW,
             answer_schema=question.schema,
         )

@@ -51,6 +51,8 @@ SHOWN = 5
 RECHECK_EVERY = 20
 #: When a segment is tried again that no model could tell.
 LATER = timedelta(days=1)
+#: What a model that cannot tell has made up in part is not taken from this share of sentences on.
+USABLE = 0.34
 #: Summaries that are given a vector along with a new one.
 ENCODED = 20
 
@@ -151,16 +153,17 @@ class Summaries:
         self, telling: Telling, material: Material, checking: Checking, *, able: bool
     ) -> Told:
         """A summary without a model that can tell: its words if they will do, else the user's."""
-        told: Summary | None = None
         if material.lines and not able:
             try:
                 told = await telling.tell_briefly()
             except ProviderError as error:
                 log.info("summary_without_model", code=error.code)
-        if told is None:
-            told = plain(material.lines, material.user, material.zone)
-            return Told(told, Checked(Drift(sentences=0)), False, 1)
-        return Told(told, await checking.check(told), False, 1)
+            else:
+                checked = await checking.check(told)
+                if checked.drift.score <= USABLE:
+                    return Told(told, checked, False, 1)
+        told = plain(material.lines, material.user, material.zone)
+        return Told(told, Checked(Drift(sentences=0)), False, 1)
 
     async def _write(
         self,

@@ -38,6 +38,8 @@ REPAIRS = 3
 TRIES = 3
 #: Characters of the conversation that a model which cannot tell is shown.
 SHORT = 2_400
+#: Tokens of its answer.
+SHORT_ANSWER = 240
 #: Sentences that one correction is about, and characters of a passage that is shown for it.
 CORRECTED, PASSAGE = 6, 400
 
@@ -97,11 +99,14 @@ class Telling:
         """What a model that cannot tell makes of it, in one call. Raises ProviderError."""
         lines = self._material.lines
         shown = pieces(lines, SHORT)[0] if lines else ()
-        question = self._question(
-            "summary_short",
-            summary.SCHEMA,
-            {"user": self._material.user},
-            {"lines": said(shown, self._material.zone, most=SHORT // 3)},
+        question = Question(
+            purpose=PURPOSE,
+            template="summary_short",
+            # Lines are what it manages best, and few of them: it may go on without an end.
+            schema=None,
+            instructions={"user": self._material.user},
+            data={"lines": said(shown, self._material.zone, most=SHORT // 3)},
+            longest=SHORT_ANSWER,
         )
         return self._taken(
             await self._parts.telling.ask(question, Draft(lines, tries=1).take, tries=1), once=True

@@ -135,6 +135,7 @@ UNUSABLE = {
     "another language": json.dumps(
         GOOD | {"precis": "Ich habe Nora mit der Rede geholfen. Wir sind noch nicht fertig."}
     ),
+    "the same again": json.dumps(GOOD | {"precis": "I helped Nora well. I helped Nora well."}),
     "a template": json.dumps(GOOD | {"precis": "I talked with [Name]. We had a talk."}),
 }
 

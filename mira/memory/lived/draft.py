@@ -115,6 +115,8 @@ class Draft:
             value = _within(" ".join(told[:most]), LONGEST[name])
         elif len(told) < fewest and not self._little and not last:
             return value, f"it has {len(told)} instead of {fewest} sentences"
+        if len(set(told)) < len(told):
+            return value, "it says the same twice"
         why = voice.wrong(value, language=self.language, of_assistants=self._of_assistants)
         return value, why
 

@@ -439,6 +439,18 @@ async def test_usable_words_of_a_small_model_are_taken_until_a_better_one_comes(
         assert (row["trace"], row["title"], row["model"]) == (TRACE, "A birthday", None)
 
 
+async def test_what_a_small_model_has_made_up_is_not_taken(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders, tells=lambda: False) as kept:
+        untrue = "I am in Paris with Bruno. I met 14 boys there. I sold a boat on 3 May 2019."
+        short = f"Trace: {untrue}\nPrecis: {PRECIS}\nTitle: A boat\nComplexity: 1"
+        kept.script(script(summary_short=short))
+        await kept.summarise(user.id, await ended(kept, user))
+        [row] = await rows(kept, user)
+        assert row["trace"].startswith("I talked with")
+
+
 async def test_an_ended_segment_that_nobody_works_on_is_found_and_told(
     kept: Kept, user: User
 ) -> None:
