@@ -12,12 +12,13 @@ import msgspec
 from mira import __version__
 from mira.cli.asking import ask
 from mira.cli.house import open_house
-from mira.cli.output import Json, one_line, print_json, print_table
+from mira.cli.output import Json, local_time, one_line, print_json, print_table
 from mira.cli.place import Server, find
 from mira.errors import MiraError, StartupRefused
 from mira.services.preflight import LATER_BYTES
 from mira.settings import Settings
 from mira.web.models import Component, ModelView, Status
+from mira.web.summary_health import SummaryHealth
 
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +51,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What doctor found. `ok` is true when there are no faults.
 
-    Work is None where the database could not be asked.
+    Work and summaries are None where the database could not be asked.
     """
 
     ok: bool
@@ -63,6 +64,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     work_pending: int | None = None
     work_due: int | None = None
     dead_letters: int | None = None
+    summaries: SummaryHealth | None = None
     faults: tuple[Fault, ...] = ()
 
 
@@ -104,6 +106,7 @@ async def _examine(settings: Settings) -> Report:
         work_pending=status.work_pending if status else None,
         work_due=status.work_due if status else None,
         dead_letters=status.dead_letters if status else None,
+        summaries=status.summaries if status else None,
         faults=tuple(faults),
     )
 
@@ -158,6 +161,15 @@ def _status_faults(status: Status) -> Iterator[Fault]:
             what=f"There {some}: work that was given up.",
             remedy="Look at it with: mira dead-letters list",
         )
+    for segment in status.summaries.overdue:
+        yield Fault(
+            part="segments",
+            what=f"The segment {segment.id}, which ended {local_time(segment.ended_at)}, has no "
+            "summary yet.",
+            remedy="Nothing of it is lost, and it is tried again every day. See whether the model "
+            "for summaries answers (MIRA_MODEL_SUMMARY, the server's log), and: mira dead-letters "
+            "list",
+        )
     if status.version != __version__:
         yield Fault(
             part="server",
@@ -206,6 +218,8 @@ def _print(report: Report) -> None:
             f"work        {report.work_pending} pending, {report.work_due} due, "
             f"{report.dead_letters} dead letters"
         )
+    if report.summaries is not None:
+        print(f"summaries   {_drift(report.summaries)}")
     if report.components:
         print()
         print_table(
@@ -225,6 +239,16 @@ def _print(report: Report) -> None:
         print(
             "✓ Nothing is wrong with what was looked at. (Models are asked only when they answer.)"
         )
+
+
+def _drift(health: SummaryHealth) -> str:
+    """How true the newest summaries are, in a line."""
+    if not health.looked_at:
+        return "none yet"
+    told = f"newest {health.looked_at}: mean drift {health.mean_drift:.0%}"
+    if health.worst is None:
+        return told
+    return f"{told}, worst {health.worst_drift:.0%} (mira segments show {health.worst})"
 
 
 def _size(count: int) -> str:

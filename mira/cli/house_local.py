@@ -16,6 +16,7 @@ from mira.llm import models
 from mira.settings import Settings
 from mira.store import keys, operation, outbox
 from mira.store.keys import Scope
+from mira.web import summary_health
 from mira.web.health import Health
 from mira.web.models import CreatedKey, Key, Letter, ModelView, Status
 from mira.web.services import Check
@@ -72,6 +73,7 @@ class LocalHouse:
         ready = await Health(self._checks(), r.clock, _CHECK_WITHIN).ready()
         async with r.database.engine() as tx:
             work = await operation.work(tx, r.clock.now())
+        summaries = await summary_health.of_user(r.database, r.user.id, r.clock.now())
         return Status(
             status=ready.status,
             version=mira.__version__,
@@ -84,6 +86,7 @@ class LocalHouse:
             work_pending=work.pending,
             work_due=work.due,
             dead_letters=work.dead,
+            summaries=summaries,
         )
 
     async def _models(self) -> tuple[ModelView, ...]:

@@ -28,6 +28,8 @@ COMMANDS = (
     Command("chat", "Talk to MIRA in the terminal", "mira.cli.chat.command:chat"),
     Command("memory", "Look at what is remembered, change it, and undo changes",
             "mira.cli.memory:app"),
+    Command("segments", "Look at the conversation's segments; pause or end the open one",
+            "mira.cli.segments:app"),
     Command("signin", "Make a link that signs a browser in, once", "mira.cli.signin:signin"),
     Command("key", "Make, list and revoke API keys", "mira.cli.key:app"),
     Command("secret", "Keep, list and destroy secrets, such as keys of providers",

@@ -40,6 +40,15 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     last_at: datetime | None
 
 
+class Recent(msgspec.Struct, frozen=True, kw_only=True):
+    """How true the newest summaries are. Zeros and None while there are none."""
+
+    summaries: int
+    mean: float
+    worst: float
+    worst_segment: UUID | None
+
+
 async def write(tx: Tx, user_id: UUID, check: DriftCheck) -> None:
     """Write down a check, and on its summary what came of it."""
     await tx.execute(
@@ -101,6 +110,20 @@ async def overview(tx: Tx, user_id: UUID) -> Overview:
     )
     assert row is not None
     return Overview(**dict(row))
+
+
+async def recent(tx: Tx, user_id: UUID, *, limit: int) -> Recent:
+    """How true the user's newest `limit` summaries are."""
+    row = await tx.row(
+        "select count(*) as summaries, coalesce(avg(drift), 0)::float8 as mean, "
+        "coalesce(max(drift), 0)::float8 as worst, "
+        "(array_agg(segment_id order by drift desc, made_at desc))[1] as worst_segment "
+        "from (select segment_id, drift, made_at from summaries where user_id = $1 "
+        "order by made_at desc, segment_id limit $2) as newest",
+        user_id, limit,
+    )  # fmt: skip
+    assert row is not None
+    return Recent(**dict(row))
 
 
 def _check(row: object) -> DriftCheck:

@@ -65,6 +65,20 @@ async def open_one(tx: Tx, user_id: UUID) -> SegmentRecord | None:
     return None if row is None else _segment(row)
 
 
+async def overdue(
+    tx: Tx, user_id: UUID, *, before: datetime, limit: int
+) -> list[tuple[UUID, datetime]]:
+    """Segments that ended before a time and have not collapsed since, with when they ended, the
+    oldest first."""
+    rows = await tx.fetch(
+        "select id, coalesce(collapsing_at, last_message_at) as ended_at from segments "
+        "where user_id = $1 and state = 'collapsing' "
+        "and coalesce(collapsing_at, last_message_at) < $2 order by 2, 1 limit $3",
+        user_id, before, limit,
+    )  # fmt: skip
+    return [(row["id"], row["ended_at"]) for row in rows]
+
+
 async def begin_collapse(
     tx: Tx, user_id: UUID, fence: Fence, segment_id: UUID | None, at: datetime, idle: float, *,
     forced: bool = False,

@@ -20,6 +20,7 @@ from mira.store.history import HistoryMessage
 from mira.store.keys import KeyRecord, Scope
 from mira.store.operation import DeadLetter
 from mira.store.turns import TurnRecord
+from mira.web.summary_health import SummaryHealth
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=200)]
 Cursor = Annotated[str, msgspec.Meta(max_length=200)]
@@ -305,7 +306,7 @@ class ModelView(_Model, frozen=True, kw_only=True):
 
 
 class Status(_Model, frozen=True, kw_only=True):
-    """What `mira doctor` shows."""
+    """What `mira doctor` shows. `summaries` are those of whoever asks."""
 
     status: str
     version: str
@@ -318,6 +319,7 @@ class Status(_Model, frozen=True, kw_only=True):
     work_pending: int
     work_due: int
     dead_letters: int
+    summaries: SummaryHealth
 
 
 def _turn_fields(record: TurnRecord) -> dict[str, Any]:

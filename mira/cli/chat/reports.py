@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 import msgspec
 
+from mira.cli.chat.slash import Steering
 from mira.cli.http import Http
+
+#: What has come of a word on the open segment.
+STEERED: Mapping[Steering, str] = {
+    "pause": "Paused: no silence ends this segment until somebody speaks.",
+    "resume": "Resumed: silence counts from now.",
+    "collapse": "Ended. Its summary and memories follow; the next message opens another segment.",
+}
 
 # What is needed of the server's answers, and no more: its own models take the database's driver
 # along, and with it a good part of the time in which a chat should have begun.
@@ -45,6 +54,10 @@ class _Turn(msgspec.Struct, frozen=True):
     state: str
     model: str | None
     usage: _Usage | None
+
+
+class _Segment(msgspec.Struct, frozen=True):
+    id: UUID
 
 
 class _Page(msgspec.Struct, frozen=True):
@@ -88,6 +101,12 @@ async def newest_turn(http: Http) -> UUID | None:
     """The newest turn of the conversation, if there is one."""
     page = await http.get("/v1/turns", _Page, limit=1)
     return page.turns[0].id if page.turns else None
+
+
+async def steer(http: Http, act: Steering) -> str:
+    """Pause, resume or end the open segment; what that means. Raises NotFound if none is open."""
+    await http.post(f"/v1/segments/active/{act}", _Segment)
+    return STEERED[act]
 
 
 def _line(name: str, told: str) -> str:

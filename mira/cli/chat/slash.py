@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from mira.cli.output import one_line
+
+#: What can be done with the open segment.
+Steering: TypeAlias = Literal["pause", "resume", "collapse"]
 
 
 class Actions(Protocol):
@@ -26,6 +29,8 @@ class Actions(Protocol):
     async def cancel(self) -> None: ...
 
     async def retry(self) -> None: ...
+
+    async def steer(self, act: Steering) -> None: ...
 
     async def decide(self, allow: bool) -> None: ...
 
@@ -57,6 +62,9 @@ _ALL = (
     Slash("model", "which models answer", lambda a: a.show_models()),
     Slash("cancel", "stop the running answer, as Ctrl-C does", lambda a: a.cancel()),
     Slash("retry", "try the last turn again, if it failed or was stopped", lambda a: a.retry()),
+    Slash("pause", "let no silence end this segment until you speak", lambda a: a.steer("pause")),
+    Slash("resume", "end the pause; silence counts from now", lambda a: a.steer("resume")),
+    Slash("collapse", "end this segment now; it is summed up", lambda a: a.steer("collapse")),
     Slash("allow", "let MIRA do what it asks for", lambda a: a.decide(True), when_asked=True),
     Slash("refuse", "do not let it", lambda a: a.decide(False), when_asked=True),
     Slash("quit", "leave; Ctrl-D does too. A running answer goes on", _quit),

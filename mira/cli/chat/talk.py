@@ -102,6 +102,9 @@ class Talk:
             self._stopping = None
             await self._line.order(Retry(turn_id=newest))
 
+    async def steer(self, act: slash.Steering) -> None:
+        self.say(await reports.steer(self._http, act))
+
     async def decide(self, allow: bool) -> None:
         action_id = next(iter(self._thread.questions))
         await self._line.order(Confirm(action_id=action_id, allow=allow))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mira.errors import NotFound
 from mira.store import history, operation
 from mira.web.endpoint import Call, Endpoint
 from mira.web.models import (
@@ -32,10 +33,21 @@ async def list_messages(call: Call[Paging, None]) -> MessagePage:
     )
 
 
+async def get_message(call: Call[None, None]) -> Message:
+    message_id = call.id("message_id")
+    async with call.services.database.user(call.user_id) as tx:
+        records = await history.of_ids(tx, call.user_id, [message_id])
+    if not records:
+        raise NotFound("There is no such message.")
+    return Message.of(records[0])
+
+
 ENDPOINTS = (
     Endpoint("POST", "/v1/conversation", conversation,
              "The one conversation: asking for a new one returns it again",
              scope="chat", answer=ConversationView),
     Endpoint("GET", "/v1/messages", list_messages, "Messages, newest first",
              scope="read", query=Paging, answer=MessagePage),
+    Endpoint("GET", "/v1/messages/{message_id}", get_message, "One message",
+             scope="read", answer=Message),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from starlette.responses import Response
 import mira
 from mira.errors import Forbidden, NotFound
 from mira.store import operation, outbox
-from mira.web import metrics
+from mira.web import metrics, summary_health
 from mira.web.endpoint import Call, Endpoint
 from mira.web.models import (
     Letter,
@@ -101,6 +101,7 @@ async def status(call: Call[None, None]) -> Status:
     ready = await context.health.ready()
     async with services.database.engine() as tx:
         work = await operation.work(tx, services.clock.now())
+    summaries = await summary_health.of_user(services.database, call.user_id, services.clock.now())
     return Status(
         status=ready.status,
         version=mira.__version__,
@@ -115,6 +116,7 @@ async def status(call: Call[None, None]) -> Status:
         work_pending=work.pending,
         work_due=work.due,
         dead_letters=work.dead,
+        summaries=summaries,
     )
 
 
