@@ -122,6 +122,8 @@ UNUSABLE = {
     "a refusal in German": "Es tut mir leid, das kann ich nicht zusammenfassen.",
     "refusals in form": json.dumps(dict.fromkeys(GOOD, "I cannot assist with that.")),
     "the form itself": '{"trace": "I …", "precis": "I …", "title": "…", "complexity": 1}',
+    "the form in lines": "Trace: I … (three sentences: what was asked)\nPrecis: I … (two short "
+    "sentences)\nTitle: at most 8 words\nComplexity: 1",
     "null": "null",
     "numbers": json.dumps(dict.fromkeys(GOOD, 7)),
     "nested too deep": "[" * 5000,
@@ -221,6 +223,20 @@ def test_a_conversation_in_german_is_told_in_german_and_in_the_first_person() ->
 
 def test_a_title_or_a_quotation_may_hold_words_that_would_be_relative() -> None:
     precis = 'I learned that Nora will sing "Yesterday". I found The Day After Tomorrow for her.'
+    assert told(json.dumps(GOOD | {"precis": precis})).precis == precis
+
+
+@pytest.mark.parametrize(
+    "precis",
+    [
+        "I helped Nora insert a chart. She wanted three sentences under it.",
+        "I wrote a TODO list [WIP] with Nora. She followed my instructions.",
+        "I was sorry that I could not find the file. Nora had it.",
+        "I told Nora that I cannot hear music. She laughed.",
+        "We sang in the morning. Nora liked the next song better.",
+    ],
+)
+def test_what_only_looks_like_a_fault_is_left_alone(precis: str) -> None:
     assert told(json.dumps(GOOD | {"precis": precis})).precis == precis
 
 

@@ -26,7 +26,7 @@ class Draft:
         """`tries`: so many answers at most are taken; on the last, too much is cut."""
         by_user = "\n".join(line.text for line in lines if line.by_user)
         self.language = guess(by_user)
-        self._of_assistants = "assist" in by_user.lower()
+        self._of_assistants = voice.of_assistants(by_user)
         self._little = sum(len(line.text.split()) for line in lines) < LITTLE
         self._tries = tries
         self._wanted: tuple[str, ...] = FIELDS
@@ -122,7 +122,7 @@ class Draft:
 
     def _title(self, value: str, last: bool) -> tuple[str, str | None]:
         title = value.rstrip(" .").strip()
-        if not any(letter.isalnum() for letter in title) or voice.refused(title):
+        if voice.left_open(title) or voice.refused(title):
             return title, "it is empty"
         if (word := voice.relative(title, self.language)) is not None:
             return title, f'"{word}" will mean another time later'

@@ -51,19 +51,24 @@ _ASSISTANT = re.compile(
     r"|\bl['’]assistante?\b|\bel asistente\b|\bl['’]assistente\b|\bo assistente\b",
     re.IGNORECASE,
 )
+#: Who speaks of such things may be told of them.
+_OF_ASSISTANTS = re.compile(r"assist|\b(?:AI|KI|IA)\b|chatbot|language model")
 _REFUSED = re.compile(
     r"\b(?:I['’]m|I am) (?:sorry|unable|not able)\b[^.!?]{0,60}"
     r"\b(?:can['’]?t|cannot|not|unable|assist|help|comply|summari[sz]e|provide|to do)\b"
     r"|^\W*I (?:can['’]?t|cannot|won['’]t|will not|must decline)\b[^.!?]{0,40}\b(?:assist|help"
     r"|comply|summari[sz]e|provide|fulfil+|answer|continue|engage|do (?:that|this))\b"
-    r"|^\W*as an AI\b|\bmy (?:guidelines|programming|instructions|system prompt)\b"
+    r"|^\W*as an AI\b|\bmy (?:guidelines|programming)\b"
     r"|^\W*(?:es tut mir leid|tut mir leid|leider kann ich)\b[^.!?]{0,60}\bnicht\b"
     r"|^\W*(?:désolée?|lo siento|mi dispiace|sinto muito)\b[^.!?]{0,60}\b(?:pas|no|non|não)\b",
     re.IGNORECASE,
 )
 #: What a model copies from the form instead of filling it in.
 _LEFT_OPEN = re.compile(
-    r"^\W*$|^\W*(?:\.\.\.|…)|\b(?:lorem ipsum|insert|placeholder|TODO|N/?A)\b|\[[A-Z][^\]]{0,40}\]"
+    r"^\W*(?:N/?A\W*)?$|^\W*(?:I\s*)?(?:\.\.\.|…)|^\W*at most 8 words\W*$"
+    r"|\((?:two|three|four)(?: short)? sentences|\blorem ipsum\b"
+    r"|\[(?:your |the |user['’]?s? |insert )*(?:name|date|topic|title|user|text|place)s?\]",
+    re.IGNORECASE,
 )
 
 
@@ -72,7 +77,7 @@ def wrong(text: str, *, language: str | None, of_assistants: bool = False) -> st
 
     `language`: of the conversation, if known. `of_assistants`: assistants were spoken of in it.
     """
-    if not sentences(text) or _LEFT_OPEN.search(text):
+    if left_open(text):
         return "it is empty or left open"
     if refused(text):
         return "it is a refusal; only tell what happened"
@@ -87,6 +92,16 @@ def wrong(text: str, *, language: str | None, of_assistants: bool = False) -> st
     if word := relative(text, own or language):
         return f'"{word}" will mean another time later; write the date'
     return None
+
+
+def of_assistants(text: str) -> bool:
+    """Whether somebody speaks of assistants in `text`, of flesh or otherwise."""
+    return _OF_ASSISTANTS.search(text) is not None
+
+
+def left_open(text: str) -> bool:
+    """Whether a text says nothing, or says what stood in the form to be filled in."""
+    return not sentences(text) or _LEFT_OPEN.search(text) is not None
 
 
 def refused(text: str) -> bool:
