@@ -62,12 +62,15 @@ class Recall:
     """Recalls for any turn of any user. Safe to use from many tasks at once."""
 
     def __init__(
-        self, searches: Searches, recogniser: Recogniser | None, clock: Clock, ids: Ids
-    ) -> None:
+        self, searches: Searches, recogniser: Recogniser | None, clock: Clock, ids: Ids, *,
+        longest: float = LONGEST,
+    ) -> None:  # fmt: skip
+        """`longest`: seconds that each part may take."""
         self.searches = searches
         self.recogniser = recogniser
         self.clock = clock
         self.ids = ids
+        self.longest = longest
 
     async def for_turn(self, wanted: Wanted, consider: Consider | None = None) -> Recalled:
         """What the model is to be shown, within the deadline of `consider` and that of a search.
@@ -99,6 +102,7 @@ class _Turn:
         self._recogniser = surroundings.recogniser
         self._clock = surroundings.clock
         self._ids = surroundings.ids
+        self._longest = surroundings.longest
         self._wanted = wanted
         self._timings: dict[str, float] = {}
         self._failed: dict[str, str] = {}
@@ -120,10 +124,10 @@ class _Turn:
             # A name that is not found by now is not waited for.
             naming.cancel()
             if considered is not None and considered.phrases:
+                # If it has ended, it still stands in for what the phrases do not find.
+                speculating.cancel()
                 entities = tuple(dict.fromkeys((*considered.entities, *self._names)))
                 await self._search(by_phrases, considered.phrases, entities, "recall")
-                if not by_phrases.empty:
-                    speculating.cancel()
         used = by_message if by_phrases.empty else by_phrases
         haul = Haul(
             retained=retained(in_context, _choice(considered)),
@@ -242,7 +246,7 @@ class _Turn:
         """What a part gives, within its time; None if it fails, which is noted."""
         began = self._clock.monotonic()
         try:
-            with anyio.fail_after(LONGEST):
+            with anyio.fail_after(self._longest):
                 return await work()
         except TimeoutError:
             self._failed[name] = DeadlineExceeded.code

@@ -19,6 +19,9 @@ from mira.store.traces import Trace
 from tests.support.memory import Remembering
 from tests.support.story import tell_story
 
+#: Seconds for each part: tests share their machine.
+PATIENCE = 60.0
+
 
 def says(considered: Considered) -> Callable[[tuple[InContext, ...]], Awaitable[Considered]]:
     """A Subcortex that says this, whatever it is asked."""
@@ -39,7 +42,9 @@ class Recalling:
             memories=here.memories,
             passages=PassageSearch(here.database, here.encoders),
         )
-        self.recall = Recall(self.searches, recogniser, SystemClock(), SystemIds())
+        self.recall = Recall(
+            self.searches, recogniser, SystemClock(), SystemIds(), longest=PATIENCE
+        )
 
     async def index(self, user: UUID) -> None:
         """Take in all that was said."""

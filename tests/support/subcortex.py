@@ -68,7 +68,7 @@ class Thinking:
 
     async def asked(self) -> None:
         """Wait until the model is being asked."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while not self.model.open:
                 await anyio.lowlevel.checkpoint()
 

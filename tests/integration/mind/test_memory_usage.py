@@ -19,7 +19,6 @@ from mira.store import traces
 from mira.store.database import Database
 from mira.store.traces import Trace
 from mira.store.users import User
-from tests.integration.memory_fixtures import here  # noqa: F401
 from tests.support.keeper import keeping
 from tests.support.memory import Remembering
 
@@ -32,7 +31,7 @@ TEA = "The user drinks green tea in the morning"
 class Answers:
     """Turns with an answer, and memories that were shown for it."""
 
-    def __init__(self, here: Remembering, user: UUID) -> None:  # noqa: F811
+    def __init__(self, here: Remembering, user: UUID) -> None:
         self.here = here
         self.user = user
         self.usage = Usage(here.database, here.encoders, SystemClock())
@@ -73,7 +72,7 @@ def answered(text: str) -> tuple[str, Block]:
 
 
 @pytest.fixture
-async def answers(here: Remembering, user: User) -> Answers:  # noqa: F811
+async def answers(here: Remembering, user: User) -> Answers:
     return Answers(here, user.id)
 
 

@@ -22,9 +22,8 @@ from mira.store.database import Database
 from mira.store.memory_search import SHARED
 from mira.store.users import User
 from tests.conftest import Place
-from tests.integration.memory_fixtures import here  # noqa: F401
 from tests.support.memory import Remembering
-from tests.support.recall import Recalling, texts
+from tests.support.recall import PATIENCE, Recalling, texts
 from tests.support.subcortex import answer, thinking
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +54,7 @@ async def recogniser(pool: CpuPool) -> Recogniser:
 
 
 @pytest.fixture
-def mind(here: Remembering) -> Recalling:  # noqa: F811
+def mind(here: Remembering) -> Recalling:
     return Recalling(here)
 
 
@@ -225,7 +224,7 @@ async def test_names_are_found_in_the_message_though_the_subcortex_gives_none(
 
     turn_id = await mind.here.turn(user.id)
     wanted = Wanted(user_id=user.id, turn_id=turn_id, words=words)
-    recall = Recall(mind.searches, recogniser, SystemClock(), SystemIds())
+    recall = Recall(mind.searches, recogniser, SystemClock(), SystemIds(), longest=PATIENCE)
     recalled = await recall.for_turn(wanted, consider)
     assert about.id in recalled.surfaced
     query = (await mind.traces(user.id, turn_id))["recall"].query
@@ -306,7 +305,12 @@ async def test_a_memory_that_everybody_shares_can_stay(
 ) -> None:
     await remember(mind, user.id, DAHON)
     shared = (await mind.here.add(SHARED, "The office is closed on Fridays in August")).memory.id
-    recalled = await mind.turn(user.id, "hm", phrases("bikes", keep=(shared,)), surfaced=(shared,))
+    try:
+        recalled = await mind.turn(
+            user.id, "hm", phrases("bikes", keep=(shared,)), surfaced=(shared,)
+        )
+    finally:
+        await mind.here.memories.remove_shared(shared)
     assert recalled.memories[0].id == shared
 
 
@@ -333,7 +337,7 @@ async def test_the_message_is_searched_while_the_subcortex_thinks(
     turn_id = await mind.here.turn(user.id)
 
     async def consider(_offered: tuple[InContext, ...]) -> Considered:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while "speculative" not in await mind.traces(user.id, turn_id):
                 await anyio.lowlevel.checkpoint()
         return Considered(fallback=Fallback.LATE)
@@ -369,10 +373,11 @@ async def test_a_search_that_fails_is_left_out_and_named(
     owner = await asyncpg.connect(**place.owner)
     try:
         await owner.execute("revoke select on passages from mira_app")
+        with capture_logs() as logs:
+            recalled = await mind.turn(user.id, "the Dahon folding bike", replies=(said[1],))
     finally:
+        await owner.execute("grant select on passages to mira_app")
         await owner.close()
-    with capture_logs() as logs:
-        recalled = await mind.turn(user.id, "the Dahon folding bike", replies=(said[1],))
     assert {line["part"] for line in logs if line["log_level"] == "error"} == {"recall"}
     assert texts(recalled) == [DAHON]
     assert recalled.passages == ()
@@ -398,7 +403,7 @@ async def test_a_turn_that_is_cancelled_is_left_at_once(mind: Recalling, user: U
         await anyio.sleep_forever()
         raise AssertionError
 
-    with anyio.fail_after(10), anyio.CancelScope() as scope:
+    with anyio.fail_after(30), anyio.CancelScope() as scope:
         await mind.recall.for_turn(wanted, never)
     assert scope.cancelled_caught
 

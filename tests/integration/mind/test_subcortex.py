@@ -267,10 +267,10 @@ async def test_at_the_deadline_the_connection_to_the_provider_is_closed(
 
                 async with anyio.create_task_group() as group:
                     group.start_soon(ask)
-                    with anyio.fail_after(10):
+                    with anyio.fail_after(30):
                         await double.until_open(1)
                     clock.advance(DEADLINE + 0.02)
-                with anyio.fail_after(10):
+                with anyio.fail_after(30):
                     await double.until_open(0)
                 [call] = await mind.calls(user.id)
         finally:
