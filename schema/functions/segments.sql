@@ -25,11 +25,11 @@ create or replace function begin_collapse(
 ) language plpgsql as $$
 declare v_segment segments; v_last timestamptz;
 begin
-  if not may_write(p_user, p_epoch, p_generation) then outcome := 'stale'; return; end if;
+  if not may_change(p_user, p_epoch, p_generation) then outcome := 'stale'; return; end if;
   select s.* into v_segment from segments s
     where s.user_id = p_user and s.state in ('active', 'paused')
       and (p_segment is null or s.id = p_segment)
-    for update;
+    for no key update;
   if not found or (v_segment.state = 'paused' and not p_forced) then
     outcome := 'none'; return;
   end if;
@@ -91,7 +91,7 @@ begin
   stale := not may_write(p_user, p_epoch, p_generation);
   if stale then return; end if;
   select s.id, s.state into segment, v_state from segments s
-    where s.user_id = p_user and s.state in ('active', 'paused') for update;
+    where s.user_id = p_user and s.state in ('active', 'paused') for no key update;
   if v_state = 'paused' then
     update segments s set state = 'active', resumed_at = p_at where s.id = segment;
     perform watch_silence(p_user, segment, p_at + make_interval(secs => p_idle), p_at);

@@ -12,6 +12,17 @@ begin
   return found;
 end $$;
 
+-- The same for a transaction that goes on to change the conversation's row: it takes the lock that
+-- this needs at once, since two that hold the weaker one would wait for each other.
+create or replace function may_change(p_user uuid, p_epoch bigint, p_generation bigint)
+returns boolean language plpgsql as $$
+begin
+  perform 1 from conversations c, house h
+    where c.user_id = p_user and c.epoch = p_epoch and h.generation = p_generation
+    for no key update of c;
+  return found;
+end $$;
+
 -- Accept a message: the turn, the words, the use-day and the wake-up of the door, or nothing.
 -- outcome: accepted, duplicate (the turn that stands), conflict (other words under this
 -- request_id), full, stale (an older server), unknown (no such conversation).
@@ -28,7 +39,7 @@ declare
   v_today date;
   v_use_day integer;
 begin
-  select * into v_conversation from conversations c where c.user_id = p_user for update;
+  select * into v_conversation from conversations c where c.user_id = p_user for no key update;
   if not found then outcome := 'unknown'; return; end if;
   select * into v_old from turns t where t.user_id = p_user and t.request_id = p_request_id;
   if found then
@@ -104,7 +115,7 @@ begin
   if not may_write(p_user, p_epoch, p_generation) then outcome := 'stale'; return; end if;
   select * into v_turn from turns t
     where t.user_id = p_user and t.state in ('received', 'running') and t.state = 'received'
-    order by t.seq limit 1 for update;
+    order by t.seq limit 1 for no key update;
   if not found then outcome := 'none'; return; end if;
   turn := v_turn.id; seq := v_turn.seq; origin := v_turn.origin;
   request_id := v_turn.request_id; accepted_at := v_turn.accepted_at; use_day := v_turn.use_day;
@@ -148,7 +159,7 @@ create or replace function close_turn(
 ) returns text language plpgsql as $$
 declare v_seq bigint; v_state text;
 begin
-  if not may_write(p_user, p_epoch, p_generation) then return null; end if;
+  if not may_change(p_user, p_epoch, p_generation) then return null; end if;
   update turns t
     set state = p_state, finished_at = p_at, provider = p_provider, model = p_model,
         usage = p_usage, timings = p_timings, error_code = p_error_code,
@@ -264,8 +275,8 @@ create or replace function retry_turn(
 #variable_conflict use_column
 declare v_turn turns; v_next bigint;
 begin
-  select c.next_seq into v_next from conversations c where c.user_id = p_user for update;
-  select * into v_turn from turns t where t.id = p_turn and t.user_id = p_user for update;
+  select c.next_seq into v_next from conversations c where c.user_id = p_user for no key update;
+  select * into v_turn from turns t where t.id = p_turn and t.user_id = p_user for no key update;
   if not found then outcome := 'missing'; return; end if;
   if not exists (select 1 from house h where h.generation = p_generation) then
     outcome := 'stale'; return;
@@ -297,9 +308,9 @@ create or replace function begin_follow_up(
 ) returns boolean language plpgsql as $$
 declare v_seq bigint;
 begin
-  if not may_write(p_user, p_epoch, p_generation) then return null; end if;
+  if not may_change(p_user, p_epoch, p_generation) then return null; end if;
   perform from pending_actions a
-    where a.id = p_action and a.user_id = p_user and a.follow_up is null for update;
+    where a.id = p_action and a.user_id = p_user and a.follow_up is null for no key update;
   if not found then return false; end if;
   update conversations c set next_seq = c.next_seq + 1 where c.user_id = p_user
     returning c.next_seq - 1 into v_seq;

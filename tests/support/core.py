@@ -20,7 +20,9 @@ from mira.actors.parts import Parts, Stage
 from mira.actors.recall import Recall
 from mira.actors.recall_searches import Searches
 from mira.actors.renders import Renders
+from mira.actors.runtime.actor import Context
 from mira.actors.runtime.observer import Observer
+from mira.actors.runtime.routes import Route, Routes
 from mira.actors.runtime.system import ActorSystem, EngineSettings
 from mira.actors.subcortex import SubcortexParts
 from mira.actors.tool_run import NoTools, Tools
@@ -34,7 +36,7 @@ from mira.memory.memories import Memories
 from mira.memory.passages import PassageSearch
 from mira.memory.quoting import TEMPLATES
 from mira.memory.steps import Steps
-from mira.messages.base import Address, Message
+from mira.messages.base import Address, Event, Message
 from mira.messages.stream import AnyTurnEvent
 from mira.prompt.composer import Composer
 from mira.prompt.templates import Templates
@@ -64,6 +66,25 @@ class JumpingClock(SystemClock):
         self._ahead += timedelta(**span)
 
 
+class Listening(Routes):
+    """The routes of the house, with somebody at their end who writes down every event."""
+
+    def __init__(self, routes: Routes) -> None:
+        super().__init__()
+        self._inner = routes
+        self.heard: list[Event] = []
+
+    def __getitem__(self, event: type[Event]) -> Route:
+        route = self._inner[event]
+        return Route(contributors=route.contributors, stages=(*route.stages, (self._write,)))
+
+    async def _write(self, event: Event, _ctx: Context) -> None:
+        self.heard.append(event)
+
+    def names(self) -> list[str]:
+        return [type(event).__name__ for event in self.heard]
+
+
 class Bugs(Observer):
     """What the engine took for a bug."""
 
@@ -88,6 +109,7 @@ class Core:
     model: ScriptedProvider
     parts: Parts
     bugs: list[Exception] = field(default_factory=list)
+    events_heard: Listening = field(default_factory=lambda: Listening(routes()))
 
     async def say(self, user_id: UUID, content: str) -> UUID:
         receipt = await self.conversations.accept(
@@ -179,6 +201,7 @@ async def running_core(
         model=Routing([ScriptedProvider(list(subcortex), clock=clock)], clock, ids),
         templates=Templates(),
     )
+    listening = Listening(routes())
     system = ActorSystem(
         clock=clock,
         ids=ids,
@@ -189,7 +212,7 @@ async def running_core(
             considering,
             60.0,
         ),
-        routes=routes(),
+        routes=listening,
         outbox=PostgresOutbox(database, clock),
         observer=bugs,
         settings=EngineSettings(
@@ -201,7 +224,7 @@ async def running_core(
         generation=generation, waiting_turns=64, reached=reached,
     )  # fmt: skip
     async with system.running():
-        yield Core(database, system, conversations, feeds, model, parts, bugs.seen)
+        yield Core(database, system, conversations, feeds, model, parts, bugs.seen, listening)
 
 
 async def as_owner(place: Place, *statements: str) -> None:

@@ -216,9 +216,10 @@ async def keeping(
     tells: Callable[[], bool] = lambda: True,
     recognises: drift.Recogniser | None = None,
     grace: float = 5.0,
+    clock: SystemClock | None = None,
 ) -> AsyncIterator[Kept]:
     """A core whose keeper asks the double: in batches if it is an Anthropic with a key."""
-    clock = SystemClock()
+    clock = clock or SystemClock()
     async with ProviderDouble(answers()) as double:
         names = {n: None for n in Settings.model_fields if "key" in n or "base_url" in n}
         chosen = {f"{provider}_base_url": double.url, "model": f"{provider}:"}
@@ -251,7 +252,7 @@ async def keeping(
         )
         try:
             async with running_core(
-                database, *(script or (says("Good."),)), keeper=parts, grace=grace
+                database, *(script or (says("Good."),)), keeper=parts, grace=grace, clock=clock
             ) as core:
                 kept = Kept(core, parts, double, database)
                 yield kept

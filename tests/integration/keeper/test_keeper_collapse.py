@@ -1,0 +1,191 @@
+"""A segment from silence to memory: each step once, in order, and nobody waits for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from bench.provider_script import Behaviour, Failure, Script
+from mira.actors.memory_keeper_parts import Step
+from mira.llm.scripted import says
+from mira.messages.stream import Completed
+from mira.store.database import Database
+from mira.store.users import User
+from tests.support.core import JumpingClock
+from tests.support.keeper import Kept, answers, keeping
+from tests.support.memory import OneEncoder
+from tests.support.story import FACTS, STORY, TEXTS
+
+pytestmark = pytest.mark.anyio
+
+TRACE = (
+    "I heard that the user's dog Rex turns three and that their sister Anna is coming over. "
+    "Anna lives in Linz. I noted that she hates coriander."
+)
+PRECIS = "I learned of the dog Rex. Anna from Linz, who hates coriander, is coming."
+GOOD = {"trace": TRACE, "precis": PRECIS, "title": "Rex turns three, Anna visits", "complexity": 1}
+
+
+def living(**others: Any) -> Script:
+    return answers(**({"extraction": FACTS, "summary": GOOD} | others))
+
+
+async def tell(kept: Kept, user: User) -> None:
+    for words in STORY[::2]:
+        assert isinstance(await kept.core.ask(user.id, words), Completed)
+
+
+async def until_collapsed(kept: Kept, user: User) -> None:
+    with anyio.fail_after(60):
+        while True:
+            states = await kept.rows(user.id, "select state from segments order by opened_at")
+            if states[0]["state"] == "collapsed":
+                await kept.settled()
+                return
+            kept.core.system.look_for_durable()
+            await kept.core.system.workers.quiet()
+            await kept.core.parts.clock.sleep(0.01)
+
+
+async def left_behind(kept: Kept, user: User) -> dict[str, Any]:
+    summaries = await kept.rows(user.id, "select title, trace, precis from summaries")
+    [segment] = await kept.rows(
+        user.id,
+        "select state, title, extracted_at is not null as extracted, tools from segments "
+        "order by opened_at limit 1",
+    )
+    return {"summaries": summaries, "texts": await kept.texts(user.id), **segment}
+
+
+COLLAPSED = {
+    "summaries": [{"title": GOOD["title"], "trace": TRACE, "precis": PRECIS}],
+    "texts": TEXTS,
+    "state": "collapsed",
+    "title": GOOD["title"],
+    "extracted": True,
+    "tools": [],
+}
+
+
+async def test_silence_turns_a_segment_into_a_summary_and_memories_and_is_announced_in_order(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    clock = JumpingClock()
+    async with keeping(database, encoders, script=[says("Noted.")], clock=clock) as kept:
+        kept.script(living())
+        await tell(kept, user)
+        clock.jump(minutes=121)
+        await until_collapsed(kept, user)
+        assert await left_behind(kept, user) == COLLAPSED
+        said = [
+            name for name in kept.core.events_heard.names()
+            if name.startswith(("Segment", "Summary", "Manifest"))
+        ]  # fmt: skip
+        assert said == [
+            "SegmentOpened", "SegmentIdle", "ManifestChanged", "SummaryReady", "ManifestChanged",
+            "SegmentCollapsed",
+        ]  # fmt: skip
+        # One call for the summary, one for what is to be remembered, one for the links.
+        calls = [one for one in await kept.calls(user.id) if one not in ("conversation",
+                                                                         "subcortex")]  # fmt: skip
+        assert calls == ["summary", "extraction", "links"]
+
+
+async def test_the_next_segment_begins_with_the_summary_the_last_turns_and_where_it_ended(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders, script=[says("Noted.")]) as kept:
+        kept.script(living())
+        for n in range(4):
+            await kept.core.ask(user.id, f"Filler number {n}.")
+        await tell(kept, user)
+        await kept.core.conversations.collapse(user.id)
+        await until_collapsed(kept, user)
+        await kept.core.ask(user.id, "Hello again.")
+        request = kept.core.model.requests[-1]
+        words = str(request.messages)
+        assert TRACE in words
+        assert STORY[0] in words
+        assert STORY[2] in words
+        assert "Filler number 3." not in words.split("mira:now")[0]
+        assert GOOD["title"] in str(request.system)
+
+
+async def test_a_summary_that_comes_late_takes_the_place_of_the_words_at_once(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders, script=[says("Noted.")]) as kept:
+        down = Behaviour(error=Failure(status=503, message="later"))
+        kept.script(living(summary=down))
+        for n in range(12):
+            await kept.core.ask(user.id, f"Filler number {n}.")
+        await kept.core.conversations.collapse(user.id)
+        await kept.core.ask(user.id, "Still here.")
+        raw = str(kept.core.model.requests[-1].messages)
+        # The last ten turns word for word, and no more of them.
+        assert "Filler number 2." in raw
+        assert "Filler number 11." in raw
+        assert "Filler number 1." not in raw
+        kept.script(living())
+        await until_collapsed(kept, user)
+        await kept.core.ask(user.id, "And now?")
+        prompt = str(kept.core.model.requests[-1].messages)
+        assert TRACE in prompt
+        assert "Filler number 11." in prompt
+        assert "Still here." in prompt
+
+
+@pytest.mark.parametrize(
+    "step", [Step.PLANNED, Step.TOLD, Step.STORED, Step.ANSWERED, Step.PREPARED, Step.LINKED]
+)
+async def test_broken_off_at_any_step_a_collapse_leaves_one_summary_and_one_set_of_memories(
+    database: Database, user: User, encoders: OneEncoder, step: Step
+) -> None:
+    async with keeping(database, encoders, script=[says("Noted.")]) as kept:
+        kept.script(living())
+        await tell(kept, user)
+        kept.crashes.append(step)
+        await kept.core.conversations.collapse(user.id)
+        await until_collapsed(kept, user)
+        with anyio.fail_after(40):
+            while not (await left_behind(kept, user))["extracted"]:
+                await kept.settled()
+        assert kept.crashes == []
+        assert await left_behind(kept, user) == COLLAPSED
+
+
+async def test_a_provider_that_is_away_for_long_costs_no_attempt_and_loses_nothing(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders, script=[says("Noted.")]) as kept:
+        kept.script(living(summary=Behaviour(error=Failure(status=503, message="away"))))
+        await tell(kept, user)
+        await kept.core.conversations.collapse(user.id)
+        with anyio.fail_after(40):
+            while len(kept.double.bodies) < 24:
+                kept.core.system.look_for_durable()
+                await kept.core.parts.clock.sleep(0.01)
+        [row] = await kept.rows(user.id, "select attempts from outbox where lane = 'summaries'")
+        assert row["attempts"] == 0
+        assert isinstance(await kept.core.ask(user.id, "Are you there?"), Completed)
+        kept.script(living())
+        await until_collapsed(kept, user)
+        assert (await left_behind(kept, user))["summaries"] == COLLAPSED["summaries"]
+
+
+async def test_what_was_learned_is_recalled_when_the_next_segment_asks_for_it(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders, script=[says("Noted.")]) as kept:
+        kept.script(living())
+        await tell(kept, user)
+        await kept.core.conversations.collapse(user.id)
+        await until_collapsed(kept, user)
+        done = await kept.core.ask(user.id, "Where does Anna live, and what does she hate?")
+        assert isinstance(done, Completed)
+        [anna] = await kept.rows(user.id, "select short_id from memories where text = $1", TEXTS[2])
+        assert anna["short_id"] in done.memories.surfaced
+        now = str(kept.core.model.requests[-1].messages[-1])
+        assert TEXTS[2] in now
