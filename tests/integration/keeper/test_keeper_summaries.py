@@ -305,13 +305,13 @@ async def test_a_long_segment_is_told_part_by_part_in_questions_that_fit_the_mod
     assert sum(words.count("Line 3 of our elms.") > 0 for words in (*parts, last)) == 1
 
 
-async def test_a_megabyte_is_told_and_so_is_a_single_word(kept: Kept, user: User) -> None:
+async def test_half_a_megabyte_is_told_and_so_is_a_single_word(kept: Kept, user: User) -> None:
     notes = {"notes": "I read of oaks, at length and with care. " * 12}
     kept.script(script(summary=GOOD, summary_part=notes))
-    talk = [w for _ in range(11) for w in ("An oak again. " * 6_800, "I see.")]
+    talk = [w for _ in range(5) for w in ("An oak again. " * 6_800, "I see.")]
     await kept.summarise(user.id, await ended(kept, user, *talk, *STORY))
     [row] = await rows(kept, user)
-    assert row["parts"] > 80
+    assert row["parts"] > 35
     asked = said_last(kept)
     assert max(map(len, asked)) < kept.parts.telling.characters + 3_000
     assert max(map(len, asked)) < 15_000
@@ -379,6 +379,9 @@ async def test_while_the_provider_is_down_it_waits_and_loses_no_attempt(
         user.id, "select lane, attempts from outbox where lane = $1", SUMMARIES
     )
     assert waiting == {"lane": SUMMARIES, "attempts": 0}
+    # What it took in vain is in the books, too.
+    failed = "select count(*) as n from model_calls where purpose = 'summary' and error is not null"
+    assert (await kept.rows(user.id, failed))[0]["n"] > 0
     kept.script(script(summary=GOOD))
     await kept.settled()
     assert len(await rows(kept, user)) == 1
@@ -449,6 +452,18 @@ async def test_what_a_small_model_has_made_up_is_not_taken(
         await kept.summarise(user.id, await ended(kept, user))
         [row] = await rows(kept, user)
         assert row["trace"].startswith("I talked with")
+
+
+async def test_a_segment_without_a_word_ends_at_no_cost_and_is_not_asked_about_later(
+    kept: Kept, user: User
+) -> None:
+    kept.script(script(summary=GOOD))
+    await kept.summarise(user.id, await ended(kept, user, "  ", " "))
+    await kept.look_around(user.id)
+    await kept.settled()
+    [row] = await rows(kept, user)
+    assert row["title"] == "Nothing was said"
+    assert said_last(kept) == []
 
 
 async def test_an_ended_segment_that_nobody_works_on_is_found_and_told(
