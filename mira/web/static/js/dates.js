@@ -36,3 +36,13 @@ export function dateOf(iso, now = new Date()) {
     ...(sameYear ? {} : { year: "numeric" }),
   });
 }
+
+/** "3 Mar, 10:40" */
+export const momentOf = (iso) => `${dateOf(iso)}, ${timeOfDay(iso)}`;
+
+/** "3 Mar, 10:40 – 11:20", with both days when they differ. */
+export function spanOf(from, to) {
+  if (dayKey(from) !== dayKey(to)) return `${momentOf(from)} – ${momentOf(to)}`;
+  const [begin, end] = [timeOfDay(from), timeOfDay(to)];
+  return begin === end ? momentOf(from) : `${momentOf(from)} – ${end}`;
+}

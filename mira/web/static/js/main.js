@@ -9,9 +9,11 @@ import { isOpen } from "./turn.js";
 import { Announcer } from "./view/announcer.js";
 import { Composer } from "./view/composer.js";
 import { memoriesView } from "./view/memories/index.js";
+import { segmentsView } from "./view/segments/index.js";
 import { SignIn } from "./view/signin.js";
 import { Status } from "./view/status.js";
 import { ThreadView } from "./view/thread.js";
+import { TracePanel } from "./view/trace/panel.js";
 import { Tray } from "./view/tray.js";
 
 const by = (id) => document.getElementById(id);
@@ -50,6 +52,7 @@ const view = new ThreadView({
     cancel: (turn) => session.cancel(turn),
     retry: (turn) => session.retry(turn),
     resend: (turn) => session.resend(turn),
+    explain: (turn) => traces.open(turn.id),
     edit: (turn) => composer.restore(session.withdraw(turn)),
     announce: (text) => announcer.say(text),
   },
@@ -85,27 +88,35 @@ by("signout").addEventListener("click", async () => {
   location.reload(); // nothing of the conversation stays in the document
 });
 
-const memories = memoriesView({
-  announce: (text) => announcer.say(text),
-  signedOut: () => signedOut(),
-});
+const actions = { announce: (text) => announcer.say(text), signedOut: () => signedOut() };
+const traces = new TracePanel(actions);
 
-// The views of someone who is signed in, by what the address says.
+// The views of someone who is signed in, by what the address says. Beside the conversation itself:
+// what opens one, where the skip link leads in it, and what that is called.
+
+const VIEWS = {
+  memories: { view: memoriesView(actions), first: "memory-search", called: "search" },
+  segments: { view: segmentsView(actions), first: "segments-title", called: "segments" },
+};
+const CHAT = { first: "message", called: "message field" };
 
 let signedIn = false;
 
-const viewOf = (hash) => (/^#memories(\/|$)/.test(hash) ? "memories" : "chat");
+function viewOf(hash) {
+  const [name] = hash.slice(1).split("/");
+  return Object.hasOwn(VIEWS, name) ? name : "chat";
+}
 
 function route() {
   if (!signedIn) return;
   const which = viewOf(location.hash);
   const fresh = by(which).hidden;
   show(which);
-  if (which === "memories") {
-    memories.open(location.hash);
-    if (fresh) memories.focus();
+  for (const [name, { view }] of Object.entries(VIEWS)) if (name !== which) view.close();
+  if (which !== "chat") {
+    VIEWS[which].view.open(location.hash);
+    if (fresh) VIEWS[which].view.focus();
   } else if (fresh) {
-    memories.close();
     document.title = "MIRA";
     composer.appear();
   }
@@ -113,13 +124,13 @@ function route() {
 
 function show(which) {
   document.body.dataset.view = which;
-  for (const name of ["chat", "memories", "signin"]) by(name).hidden = name !== which;
+  for (const name of ["chat", ...Object.keys(VIEWS), "signin"]) by(name).hidden = name !== which;
   for (const name of ["signout", "health", "views"]) by(name).hidden = which === "signin";
-  for (const name of ["chat", "memories"]) {
+  for (const name of ["chat", ...Object.keys(VIEWS)]) {
     if (name === which) by(`to-${name}`).setAttribute("aria-current", "page");
     else by(`to-${name}`).removeAttribute("aria-current");
   }
-  by("skip").textContent = `Skip to the ${which === "memories" ? "search" : "message field"}`;
+  by("skip").textContent = `Skip to the ${(VIEWS[which] ?? CHAT).called}`;
   if (which === "signin") signIn.show();
   else signIn.hide();
 }
@@ -133,7 +144,7 @@ window.addEventListener("hashchange", route);
 
 by("skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address says which view is shown, not where in it
-  by(viewOf(location.hash) === "memories" ? "memory-search" : "message").focus();
+  by((VIEWS[viewOf(location.hash)] ?? CHAT).first).focus();
 });
 
 async function start() {

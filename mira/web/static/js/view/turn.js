@@ -38,7 +38,8 @@ export class TurnView {
   #drawnState = "";
   #followed = false;
 
-  /** `actions`: cancel, retry, resend, edit, each called with the turn; `announce(text)`. */
+  /** `actions`: cancel, retry, resend, edit, explain, each called with the turn;
+   *  `announce(text)`. */
   constructor(turn, actions) {
     this.turn = turn;
     this.actions = actions;
@@ -143,15 +144,20 @@ export class TurnView {
       if (newest) line.append(retry);
       children.push(line);
     }
-    if (isFinal(turn) && replyText(turn)) {
-      const copy = iconButton("copy", "Copy", () => copyFrom(copy, replyText(turn)));
-      copy.setAttribute("aria-label", "Copy the reply");
-      const time = turn.endedAt
-        ? h("time.reply-time", { datetime: turn.endedAt }, timeOfDay(turn.endedAt))
-        : null;
-      children.push(h("div.reply-actions", {}, copy, time));
-    }
+    if (isFinal(turn) && replyText(turn)) children.push(this.#actions());
     this.#end.replaceChildren(...children);
+  }
+
+  #actions() {
+    const { turn } = this;
+    const copy = iconButton("copy", "Copy", () => copyFrom(copy, replyText(turn)));
+    copy.setAttribute("aria-label", "Copy the reply");
+    const how = iconButton("info", "How this came about", () => this.actions.explain(turn));
+    how.setAttribute("aria-haspopup", "dialog");
+    const time = turn.endedAt
+      ? h("time.reply-time", { datetime: turn.endedAt }, timeOfDay(turn.endedAt))
+      : null;
+    return h("div.reply-actions", {}, copy, turn.id ? how : null, time);
   }
 
   #announce() {

@@ -3,7 +3,7 @@
 
 import * as api from "../../memory_api.js";
 import { h } from "../../dom.js";
-import { ask } from "./ask.js";
+import { ask } from "../ask.js";
 import { Detail } from "./detail.js";
 import { memoryForm } from "./form.js";
 import { List } from "./list.js";

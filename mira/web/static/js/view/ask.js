@@ -1,7 +1,7 @@
 // A question before something is done. The dialog is the browser's own: it keeps the focus, and
 // Escape closes it.
 
-import { h } from "../../dom.js";
+import { h } from "../dom.js";
 
 /** Ask; resolves to true for yes. `words` are paragraphs; `yes` is what the button says. */
 export function ask(title, words, yes, { danger = false } = {}) {
