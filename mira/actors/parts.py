@@ -79,6 +79,8 @@ class Parts:
     segment_idle: float
     #: Seconds that the Subcortex has.
     subcortex_deadline: float
+    #: Whether there is a model that can be a Subcortex; else every turn would wait for nothing.
+    considers: Callable[[], bool] = lambda: True
     #: Summaries of earlier segments that a prompt holds in full, at most.
     max_summaries: int = SUMMARIES
     #: Whether prompts show a few example turns.

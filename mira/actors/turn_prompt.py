@@ -16,14 +16,6 @@ from mira.actors.working import WorkingState
 from mira.errors import ContextOverflow
 from mira.llm.base import Effort
 from mira.memory.usage import cited
-from mira.messages.account import (
-    DroppedAccount,
-    SectionAccount,
-    ShownMemoryAccount,
-    ShownPassageAccount,
-    SubcortexAccount,
-    TurnAccount,
-)
 from mira.messages.content import plain_text
 from mira.messages.stream import MemoriesUsed
 from mira.messages.subcortex import Consider, Considered, InContext
@@ -32,6 +24,14 @@ from mira.prompt.inputs import Inputs, LinkedMemory, SurfacedMemory, SurfacedPas
 from mira.prompt.layout import Prompt
 from mira.prompt.misses import misses
 from mira.store import effects
+from mira.store.turn_account import (
+    DroppedAccount,
+    SectionAccount,
+    ShownMemoryAccount,
+    ShownPassageAccount,
+    SubcortexAccount,
+    TurnAccount,
+)
 from mira.store.turns import TakenTurn
 from mira.telemetry import logger
 
@@ -105,7 +105,7 @@ class TurnPrompt:
                 replies=standing.live.replies,
                 held=held | {taken.message_id} if taken.message_id else held,
             ),
-            consider,
+            consider if self._parts.considers() else None,
         )
 
     async def compose(self) -> None:

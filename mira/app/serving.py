@@ -156,6 +156,7 @@ async def _serve(
         renders=renders,
         segment_idle=settings.segment_minutes * 60,
         subcortex_deadline=settings.subcortex_deadline,
+        considers=lambda: not models.for_purpose("subcortex").name.startswith("local:"),
         max_summaries=settings.summaries_shown,
         primer=settings.primer,
     )

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages.account import TurnAccount
 from mira.store.database import Tx
+from mira.store.turn_account import TurnAccount
 
 #: How long the Subcortex's own words are kept.
 WHOLE = timedelta(days=30)

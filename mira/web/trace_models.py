@@ -8,9 +8,9 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages.account import TurnAccount
 from mira.messages.turn import Timings, TurnState, Usage
 from mira.store.traces import Trace
+from mira.store.turn_account import TurnAccount
 
 
 class CallOfModel(msgspec.Struct, frozen=True, kw_only=True):

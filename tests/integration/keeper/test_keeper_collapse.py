@@ -25,7 +25,12 @@ TRACE = (
     "Anna lives in Linz. I noted that she hates coriander."
 )
 PRECIS = "I learned of the dog Rex. Anna from Linz, who hates coriander, is coming."
-GOOD = {"trace": TRACE, "precis": PRECIS, "title": "Rex turns three, Anna visits", "complexity": 1}
+GOOD: dict[str, Any] = {
+    "trace": TRACE,
+    "precis": PRECIS,
+    "title": "Rex turns three, Anna visits",
+    "complexity": 1,
+}
 
 
 def living(**others: Any) -> Script:
