@@ -18,6 +18,7 @@ import msgspec
 from mira.errors import ProviderMalformed
 from mira.memory import answers
 from mira.messages.subcortex import Complexity, InContext
+from mira.messages.text import storable
 
 #: How many phrases and names count, and how long one may be.
 PHRASES, ENTITIES = 4, 10
@@ -47,7 +48,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+")
-_BETWEEN = re.compile(r"\s*[;|\n]\s*")
+_BETWEEN = re.compile(r"[;|\n]")
 _STRAIGHTFORWARD = re.compile(r"\b(?:straight[- ]?forward|simple)\b", re.IGNORECASE)
 _COMPLEX = re.compile(r"\bcomplex\b|\bnot\b|\bisn't\b", re.IGNORECASE)
 #: What models write where there is nothing.
@@ -74,6 +75,7 @@ def read(answer: str, offered: Sequence[InContext]) -> Reading | None:
     """What an answer says; None if it holds no phrase that can be searched for."""
     if len(answer) > LONGEST:
         return None
+    answer = storable(answer)
     fields = _json(answer) or _tags(answer) or _lines(answer)
     phrases = _phrases([*_texts(fields.get("topic")), *_texts(fields.get("phrases"))])
     if not phrases:
@@ -99,7 +101,7 @@ def _json(answer: str) -> dict[str, Any]:
     if not isinstance(value, dict) and (start := answer.find("{")) >= 0:
         # Cut off in the middle: what is whole of it serves as well.
         try:
-            value = json_repair.loads(answer[start:])
+            value = answers.decoded(json_repair.loads(answer[start:]))
         except (ValueError, RecursionError):
             return {}
     if not isinstance(value, dict):

@@ -9,6 +9,10 @@ from uuid import UUID
 
 import msgspec
 
+from mira.telemetry import logger
+
+log = logger("door")
+
 
 class WorkingState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`surfaced` are the memories that the last turn was shown: the next may retain them."""
@@ -21,5 +25,10 @@ class WorkingState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def decode_working(raw: str) -> WorkingState:
-    """Read what `encode` wrote. A state that a later version wrote is read as far as it goes."""
-    return msgspec.json.decode(raw, type=WorkingState)
+    """Read what `encode` wrote. Fields that a later version has added are passed over; what cannot
+    be understood at all is a new beginning, since no conversation may depend on it."""
+    try:
+        return msgspec.json.decode(raw, type=WorkingState)
+    except msgspec.MsgspecError:
+        log.warning("working_state_unreadable")
+        return WorkingState()

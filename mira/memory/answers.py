@@ -52,11 +52,11 @@ def read(text: str) -> Answer:
     for candidate in (*inside, text):
         value = _whole(candidate)
         if value is not None:
-            return Answer(value=_shallow(value))
+            return Answer(value=_taken(value))
     for candidate in (*inside, text):
         value = _among_words(candidate)
         if value is not None:
-            return Answer(value=_shallow(value))
+            return Answer(value=_taken(value))
     return _repaired(max(inside, key=len, default="") or text)
 
 
@@ -136,7 +136,7 @@ def _repaired(text: str) -> Answer:
         raise ProviderMalformed("The answer holds no JSON object.")
     if cut and isinstance(value, dict) and any(isinstance(v, str) for v in value.values()):
         value = []  # one item in place of a list, and not whole
-    return Answer(value=_shallow(value), damaged=True, cut=cut)
+    return Answer(value=_taken(value), damaged=True, cut=cut)
 
 
 def _end_of_items(text: str) -> tuple[tuple[int, str] | None, str | None]:
@@ -166,8 +166,8 @@ def _end_of_items(text: str) -> tuple[tuple[int, str] | None, str | None]:
     return last, "".join(stack) or None
 
 
-def _shallow(value: Any) -> Any:
-    """`value`, unless it is nested deeper than anything that was asked for."""
+def _taken(value: Any) -> Any:
+    """`value` as it can be stored, unless it is nested deeper than anything that was asked for."""
     layer = [value]
     for _ in range(DEEPEST):
         layer = [
@@ -177,8 +177,22 @@ def _shallow(value: Any) -> Any:
             for inner in (outer.values() if isinstance(outer, dict) else outer)
         ]
         if not layer:
-            return value
+            return decoded(value)
     raise ProviderMalformed("The answer is nested too deep.")
+
+
+def decoded(value: Any) -> Any:
+    """What was decoded from JSON as it can be stored: an escape can stand for a character that
+    was not in the text itself."""
+    match value:
+        case str():
+            return storable(value)
+        case dict():
+            return {storable(str(name)): decoded(inner) for name, inner in value.items()}
+        case list():
+            return [decoded(inner) for inner in value]
+        case _:
+            return value
 
 
 # Parts of an answer.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mira.errors import ProviderMalformed
-from mira.memory.answers import items, read, share, whole_number, words, yes
+from mira.memory.answers import decoded, items, read, share, whole_number, words, yes
 
 GOOD = {"memories": [{"text": "Ada has a dog.", "lines": [1]}, {"text": "It is called Rex."}]}
 TEXT = json.dumps(GOOD)
@@ -116,6 +116,13 @@ def test_no_text_makes_reading_fail_in_another_way(text: str) -> None:
     assert isinstance(value, dict | list)
 
 
+@pytest.mark.parametrize("escape", [r"\u0000", r"\ud800"])
+def test_what_no_database_holds_is_not_let_in_by_an_escape(escape: str) -> None:
+    whole = f'{{"texts": [{{"text": "one{escape}two", "k{escape}": 1}}]}}'
+    for text in (whole, whole.replace("1}", "1,}"), f"Here: {whole}"):
+        assert read(text).value == {"texts": [{"text": "one\ufffdtwo", "k\ufffd": 1}]}
+
+
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: (
@@ -128,7 +135,7 @@ _json = st.recursive(
 
 @given(_json.filter(lambda value: isinstance(value, dict | list)))
 def test_every_json_document_is_read_as_itself(value: Any) -> None:
-    assert read(json.dumps(value)).value == value
+    assert read(json.dumps(value)).value == decoded(value)
 
 
 def test_numbers_and_words_are_read_as_meant() -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mira.actors.subcortex_answer import ENTITIES, LONGEST_PHRASE, PHRASES, Reading, read
+from mira.actors.subcortex_answer import (
+    ENTITIES,
+    LONGEST,
+    LONGEST_PHRASE,
+    PHRASES,
+    Reading,
+    read,
+)
 from mira.messages.subcortex import Complexity, InContext
 
 ONE = InContext(id=UUID(int=1), short_id="mem_00000001", importance=0.5, text="one")
@@ -145,6 +153,22 @@ def test_without_a_word_on_it_a_message_is_complex() -> None:
     reading = read('{"phrases": ["bikes"]}', ())
     assert reading is not None
     assert reading.complexity is Complexity.COMPLEX
+
+
+@pytest.mark.parametrize("escape", [r"\u0000", r"\ud800"])
+@pytest.mark.parametrize("end", ["]}", "], "])
+def test_what_no_database_holds_is_not_let_in_by_an_escape(escape: str, end: str) -> None:
+    reading = read(f'{{"phrases": ["a{escape}bike"{end}', ())
+    assert reading is not None
+    assert reading.phrases == ("a\ufffdbike",)
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\u2003"])
+def test_an_answer_of_blanks_holds_up_nobody(blank: str) -> None:
+    began = perf_counter()
+    reading = read(f"phrases: a{blank * (LONGEST - 20)}b", ())
+    assert perf_counter() - began < 1
+    assert reading is not None
 
 
 @given(st.text(max_size=300) | st.text("{}[]<>\"':,/mem_phrasetopic \n", max_size=200))

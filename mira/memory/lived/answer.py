@@ -9,7 +9,7 @@ from typing import Any
 import json_repair
 
 from mira.errors import ProviderMalformed
-from mira.memory.answers import LONGEST, read
+from mira.memory.answers import LONGEST, decoded, read
 from mira.messages.text import storable
 
 #: Other names that models give to the fields.
@@ -75,7 +75,7 @@ def _in_json(text: str, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _mended(text: str) -> Any:
     try:
-        return json_repair.loads(text[text.index("{") :], skip_json_loads=True)
+        return decoded(json_repair.loads(text[text.index("{") :], skip_json_loads=True))
     except (ValueError, RecursionError):
         return None
 
