@@ -145,6 +145,8 @@ class ServerProcess:
             "ANTHROPIC_API_KEY": "sk-test-not-a-real-key",
             "MIRA_MODEL": "anthropic:double",
             "MIRA_MODEL_SUBCORTEX": f"anthropic:{ASIDE}",
+            # A machine that is slow must not change what is recalled.
+            "MIRA_SUBCORTEX_DEADLINE": "20",
             "PYTHONWARNINGS": "default",
             **self.extra,
             **extra,
