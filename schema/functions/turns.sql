@@ -221,6 +221,12 @@ create or replace function settle_turn(
 declare v_version integer; v_seq bigint; v_attempt integer;
 begin
   perform set_config('synchronous_commit', 'off', true);
+  -- Where the marks will be moved, the conversation is locked first, as everywhere: whoever puts
+  -- this turn back in line holds it already and comes for the turn.
+  perform from conversations c where c.user_id = p_user
+    and exists (select from turns t where t.id = p_turn and t.user_id = p_user
+                  and t.settled_at is null and t.attempt > 1)
+    for no key update of c;
   -- A turn that is put back in line meanwhile has this before it once more.
   update turns t set settled_at = p_at
     where t.id = p_turn and t.user_id = p_user and t.settled_at is null
