@@ -209,8 +209,10 @@ class Journal:
         memory = await self._standing(memory_id)
         own = (await entities.of_memories(self.tx, self.user_id, [memory_id])).get(memory_id, ())
         present = memories.record_of(memory, own)
-        if _lasting(present) != _lasting(record):
-            raise Conflict(f"{memory.short_id} has been changed since it was made.")
+        if changed := _lasting_changes(record, present):
+            raise Conflict(
+                f"{memory.short_id} has been changed since it was made ({', '.join(changed)})."
+            )
         if await memory_links.touching(self.tx, self.user_id, [memory_id], limit=1):
             raise Conflict(f"{memory.short_id} has been linked since it was made.")
         if await memory_annotations.of_memory(self.tx, self.user_id, memory_id):
@@ -335,13 +337,11 @@ def _differing(memory: Memory, fields: Fields) -> tuple[Fields, Fields]:
     )
 
 
-def _lasting(record: Record) -> Record:
-    """A record without what use and time change by themselves."""
-    return Record(
-        **{
-            name: getattr(record, name)
-            for name in Record.__struct_fields__
-            if name not in ("importance", "use_day_accessed", "access_count", "mention_count")
-        },
-        importance=0.0,
-    )
+def _lasting_changes(before: Record, after: Record) -> list[str]:
+    """The fields that differ, but for what use and time change by themselves."""
+    by_themselves = ("importance", "use_day_accessed", "access_count", "mention_count")
+    return [
+        name
+        for name in Record.__struct_fields__
+        if name not in by_themselves and getattr(before, name) != getattr(after, name)
+    ]

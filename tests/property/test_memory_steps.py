@@ -80,7 +80,8 @@ class Model:
         # Nothing that came later may hang on a memory that is to go, nor a link on one that went.
         if any(key[0] in ("link", "note") and created & set(key[1:3]) for key in left):
             return False
-        if any(key[0] == "by" and self.values[key] in created for key in left):
+        # Nor has one been superseded that is to go, though the link that says so was taken away.
+        if any(key[0] == "by" and created & {key[1], self.values[key]} for key in left):
             return False
         back = {
             part for key, value in before.items() if value and key[0] == "link" for part in key[1:3]
