@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
@@ -12,7 +13,7 @@ from uuid import UUID
 import asyncpg
 import numpy as np
 
-from bench.memory_data import PEOPLE, PLACES, Batch, Writer
+from bench.memory_data import PEOPLE, PLACES, Batch, Floats, Writer
 from mira.ids import SeededIds
 from mira.services.postgres import ConnectArguments
 
@@ -22,6 +23,8 @@ USE_DAYS = 200
 _MAGIC = b"PGCOPY\n\xff\r\n\0" + b"\0" * 8
 
 Connection = Any
+#: Writes more of a user: the connection, ids to use, the user, and the number of the space.
+More = Callable[[Connection, SeededIds, UUID, int], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,15 @@ class Filled:
 
 
 async def fill(
-    owner: ConnectArguments, writer: Writer, model: str, rows: int, users: int, tell: Any
-) -> list[UUID]:
-    """Make `users` users with `rows` memories between them; returns their ids."""
-    ids = SeededIds(users * 31 + rows)
+    owner: ConnectArguments, writer: Writer, model: str, rows: int, users: int, tell: Any,
+    *, more: More | None = None, seed: int | None = None,
+) -> list[UUID]:  # fmt: skip
+    """Make `users` users with `rows` memories between them; returns their ids.
+
+    `more` writes further rows of each user in the same transaction; `seed` sets the ids apart from
+    those of other calls.
+    """
+    ids = SeededIds(users * 31 + rows if seed is None else seed)
     made = []
     connection = await asyncpg.connect(**owner)
     try:
@@ -52,7 +60,10 @@ async def fill(
             user = ids.new()
             async with connection.transaction():
                 await _user(connection, user, space)
-                await _memories(connection, ids, user, space, writer.batch(n, count))
+                if count:
+                    await _memories(connection, ids, user, space, writer.batch(n, count))
+                if more is not None:
+                    await more(connection, ids, user, space)
             made.append(user)
             tell(count)
         # One at a time: together they would want more shared memory than containers give.
@@ -140,7 +151,9 @@ async def _index(connection: Connection, user: UUID, space: int, batch: Batch) -
         user, count, sum(found.total() for found in batch.terms), count + 1,
     )  # fmt: skip
     await connection.copy_to_table(
-        "vectors_384", source=BytesIO(_vectors(user, space, batch)), format="binary"
+        "vectors_384",
+        source=BytesIO(vector_rows(user, 1, space, range(1, count + 1), 0, batch.vectors)),
+        format="binary",
     )
     # Documents begin with 1; 32 of them lie in a row.
     signs = np.zeros((-(-(count + 1) // 32) * 32, 48), np.uint8)
@@ -154,9 +167,11 @@ async def _index(connection: Connection, user: UUID, space: int, batch: Batch) -
     )
 
 
-def _vectors(user: UUID, space: int, batch: Batch) -> bytes:
+def vector_rows(
+    user: UUID, source: int, space: int, docs: Sequence[int], unit: int, vectors: Floats
+) -> bytes:
     """Rows of vectors_384 as COPY reads them in binary, since halfvec has no codec."""
-    count, dimension = batch.vectors.shape
+    count, dimension = vectors.shape
     row = np.dtype(
         [
             ("fields", ">i2"), ("l1", ">i4"), ("user", "V16"), ("l2", ">i4"), ("source", ">i2"),
@@ -171,9 +186,9 @@ def _vectors(user: UUID, space: int, batch: Batch) -> bytes:
         rows[name] = size
     rows["l6"] = 4 + 2 * dimension
     rows["user"] = np.void(user.bytes)
-    rows["source"], rows["model"], rows["dim"] = 1, space, dimension
-    rows["doc"] = np.arange(1, count + 1)
-    rows["v"] = batch.vectors
+    rows["source"], rows["model"], rows["dim"] = source, space, dimension
+    rows["doc"], rows["unit"] = docs, unit
+    rows["v"] = vectors
     return _MAGIC + rows.tobytes() + b"\xff\xff"
 
 

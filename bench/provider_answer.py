@@ -56,6 +56,8 @@ def made_up(tokens: int) -> str:
 def answer(behaviour: Behaviour, asked: Asked) -> Answer:
     if behaviour.echo:
         text = asked.echo
+    elif behaviour.texts:
+        text = behaviour.texts[asked.serial % len(behaviour.texts)]
     elif behaviour.text is not None:
         text = behaviour.text
     else:

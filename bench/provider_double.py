@@ -17,6 +17,7 @@ that lies below (see bench.provider_batches). The controls:
                        `outcome` is complete, cut, error, aborted (the client left) or open
     GET    /_requests  the bodies received, the last thousand, with their headers but no key
     GET    /_aside     the bodies of requests to the model that is asked beside the conversation
+    GET    /_asides    one object for each of those: {marker, received}, the last marker in it
     GET    /_state     {open, served, connections}
     DELETE /_stamps    forget stamps and requests
 """
@@ -35,7 +36,7 @@ import msgspec
 
 from bench.provider_batches import BatchDesk
 from bench.provider_cache import PrefixCache
-from bench.provider_http import Connection, Stamp
+from bench.provider_http import AsideStamp, Connection, Stamp
 from bench.provider_script import Behaviour, Script, load
 
 _encode = msgspec.json.Encoder().encode
@@ -53,6 +54,7 @@ class ProviderDouble:
         self.stamps: deque[Stamp] = deque(maxlen=200_000)
         self.requests: deque[dict[str, Any]] = deque(maxlen=keep_requests)
         self.aside: deque[dict[str, Any]] = deque(maxlen=keep_requests)
+        self.aside_stamps: deque[AsideStamp] = deque(maxlen=200_000)
         self.cache = PrefixCache()
         self.batches = BatchDesk(self)
         self.open = 0

@@ -29,6 +29,11 @@ _encode = msgspec.json.Encoder().encode
 _HIDDEN_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
 
 
+class AsideStamp(msgspec.Struct):
+    marker: str
+    received: float
+
+
 class Stamp(msgspec.Struct):
     serial: int
     marker: str
@@ -129,6 +134,8 @@ class Connection(asyncio.Protocol):
                 self._reply(200, _encode(list(double.requests)))
             case "GET", "/_aside":
                 self._reply(200, _encode(list(double.aside)))
+            case "GET", "/_asides":
+                self._reply(200, _encode(list(double.aside_stamps)))
             case "GET", "/_state":
                 state = {
                     "open": double.open,
@@ -140,6 +147,7 @@ class Connection(asyncio.Protocol):
                 double.stamps.clear()
                 double.requests.clear()
                 double.aside.clear()
+                double.aside_stamps.clear()
                 self._reply(200, b"{}")
             case _:
                 self._reply(404, b'{"error":{"type":"not_found_error","message":"No such path."}}')
@@ -160,6 +168,9 @@ class Connection(asyncio.Protocol):
         kept = {"protocol": protocol, "headers": shown, "body": wanted}
         if wanted.get("model") == ASIDE:
             double.aside.append(kept)
+            # What was said before stands before the message.
+            about = _MARKER.findall(asked.last_user_message)
+            double.aside_stamps.append(AsideStamp(about[-1] if about else "", received))
             behaviour = double.script.aside
         else:
             double.requests.append(kept)

@@ -5,6 +5,7 @@ every part optional (for the last see bench.provider_batches), where a behaviour
 with any of these fields:
 
     text            the reply; without it, `tokens` made-up words
+    texts           replies that are given in rotation
     echo            true: the reply is the last text block of the last user message
     tokens          how many words to make up (20)
     first_token_ms  from the request to the first piece of the answer (0)
@@ -79,6 +80,7 @@ class Cut(msgspec.Struct, forbid_unknown_fields=True):
 
 class Behaviour(msgspec.Struct, forbid_unknown_fields=True):
     text: str | None = None
+    texts: tuple[str, ...] = ()
     echo: bool = False
     tokens: int = 20
     first_token_ms: float = 0.0

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
 from time import perf_counter
-from typing import Any
 from uuid import UUID
 
 import asyncpg
 import numpy as np
 import uvloop
 
-from bench.memory_data import Writer
+from bench.history_fill import TABLES, fill_history
+from bench.memory_data import Batch, Writer
 from bench.memory_fill import NOW
 from bench.memory_house import House, house
 from bench.report import quantile
@@ -27,17 +25,9 @@ from mira.ids import SeededIds
 from mira.memory.passage_pool import DEPTH
 from mira.memory.passages import PassageSearch
 from mira.memory.query import RecallQuery
-from mira.memory.terms import term_frequencies
-from mira.store import passage_search, spaces, vectors
+from mira.store import passage_search, spaces
 from mira.store.database import Database
-from mira.store.spaces import Source, Space
-
-#: Messages of one segment.
-SEGMENT = 40
-_TABLES = (
-    "users", "conversations", "segments", "turns", "messages", "passages", "postings",
-    "term_counts", "corpora", "vectors_384", "signatures", "embedding_spaces",
-)  # fmt: skip
+from mira.store.spaces import Space
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,68 +64,24 @@ async def _measured(rows: int, searches: int) -> None:
         print(f"recall@20 against exact: {await _against_exact(ready.database, user, space, rows)}")
 
 
-async def _fill(ready: House, batch: Any) -> tuple[UUID, Space]:
-    ids, count = SeededIds(3), len(batch.texts)
+async def _fill(ready: House, batch: Batch) -> tuple[UUID, Space]:
+    ids = SeededIds(3)
     user = ids.new()
-    numbers = [at + 1 + at // SEGMENT for at in range(count)]
-    segments = [ids.new() for _ in range(count // SEGMENT + 1)]
-    messages = [ids.new() for _ in range(count)]
-    terms = [term_frequencies(text) for text in batch.texts]
-    at = [NOW - timedelta(minutes=count - n) for n in range(count)]
+    async with ready.database.engine() as tx:
+        await tx.execute(
+            "insert into users (id, name, created_at) values ($1, 'load', $2)", user, NOW
+        )
+    async with ready.database.user(user) as tx:
+        await tx.execute(
+            "insert into conversations (user_id, id, created_at) values ($1, $1, $2)", user, NOW
+        )
+        space = (await spaces.ensure(tx, user, ready.embedder.model, 384, NOW)).active
     connection = await asyncpg.connect(**ready.owner)
     try:
         await connection.execute("set session_replication_role = replica")
-        await connection.execute(
-            "insert into users (id, name, created_at) values ($1, 'load', $2)", user, NOW
-        )
-        await connection.execute(
-            "insert into conversations (user_id, id, created_at) values ($1, $1, $2)", user, NOW
-        )
-        await connection.copy_records_to_table(
-            "passages",
-            columns=["user_id", "doc", "message_id", "segment_id", "turn_seq", "role", "said_at",
-                     "length", "asks", "timed", "counted"],
-            records=[
-                (user, numbers[n], messages[n], segments[n // SEGMENT], n + 1,
-                 "assistant" if n % 2 else "user", at[n], terms[n].total(), n % 7 == 0,
-                 n % 5 == 0, n % 4 == 0)
-                for n in range(count)
-            ],
-        )  # fmt: skip
-        rows = sorted(
-            (term, numbers[n], tf, one.total()) for n, one in enumerate(terms)
-            for term, tf in one.items()
-        )  # fmt: skip
-        await connection.copy_records_to_table(
-            "postings", records=[(user, 2, *row) for row in rows]
-        )
-        held = Counter(term for one in terms for term in one)
-        await connection.copy_records_to_table(
-            "term_counts", records=[(user, 2, term, n) for term, n in sorted(held.items())]
-        )
-        await connection.execute(
-            "insert into corpora values ($1, 2, $2, $3, $4)",
-            user, count, sum(one.total() for one in terms), numbers[-1] + 1,
-        )  # fmt: skip
-    finally:
-        await connection.close()
-    around = (
-        batch.vectors + 0.5 * np.roll(batch.vectors, 1, 0) + 0.5 * np.roll(batch.vectors, -1, 0)
-    )
-    around /= np.linalg.norm(around, axis=1, keepdims=True)
-    async with ready.database.user(user) as tx:
-        space = (await spaces.ensure(tx, user, ready.embedder.model, 384, NOW)).active
-    for start in range(0, count, 2000):
-        both = [
-            (numbers[n], unit, source[n].tolist())
-            for n in range(start, min(count, start + 2000))
-            for unit, source in ((0, around), (1, batch.vectors))
-        ]
-        async with ready.database.user(user) as tx:
-            await vectors.put(tx, user, Source.PASSAGES, space, both)
-    connection = await asyncpg.connect(**ready.owner)
-    try:
-        for table in _TABLES:
+        async with connection.transaction():
+            await fill_history(connection, ids, user, space.id, batch, NOW)
+        for table in ("users", "embedding_spaces", *TABLES):
             await connection.execute(f"vacuum analyze {table}")
     finally:
         await connection.close()

@@ -16,14 +16,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bench.mind import Part
 from bench.report import arguments, write_json
 from bench.turn_figures import Row, row
 from bench.turn_house import House, Loops
 from bench.turn_tables import tables
 from bench.turn_targets import judged
+from mira import telemetry
 
 CONCURRENCY = "1,10,100,1000"
 PARTS = ("start", "closed", "open", "long", "fan_out", "pace", "resident")
+#: Further parts, which are measured only if they are asked for.
+MORE_PARTS = ("mind",)
 #: The closed loop at this concurrency gives the rate of the open loop.
 OPEN_FROM = 100
 
@@ -31,6 +35,7 @@ OPEN_FROM = 100
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; returns the exit code: 0, whatever the figures are."""
     options = _options(argv)
+    telemetry.configure("warning")
     console = Console()
     with House(options.provider) as house:
         results = _measured(house, options, console)
@@ -65,8 +70,27 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the results: .svg or .png")
     parser.add_argument(
         "--parts", type=_parts, default=PARTS, metavar="NAME,NAME",
-        help=f"measure only these of {', '.join(PARTS)}",
+        help=f"measure only these of {', '.join((*PARTS, *MORE_PARTS))}",
     )  # fmt: skip
+    mind = parser.add_argument_group(
+        "the part mind", "turns of people who have memories and a history (--parts mind)"
+    )
+    mind.add_argument(
+        "--memories", type=_numbers, default=(10_000,), metavar="N,N", help="of a user (10000)"
+    )
+    mind.add_argument(
+        "--history", type=_numbers, default=(100,), metavar="N,N", help="messages before (100)"
+    )
+    mind.add_argument(
+        "--subcortex-delay", type=_numbers, default=(), metavar="MS,MS",
+        help="try a Subcortex that takes so long",
+    )  # fmt: skip
+    mind.add_argument(
+        "--crowd", type=int, default=50, help="conversations at once; 0 leaves them out (50)"
+    )
+    mind.add_argument(
+        "--pause", type=float, default=0.0, help="seconds between the one client's turns (0)"
+    )
     options = parser.parse_args(argv)
     if options.plot is not None:
         from bench.turn_plot import need
@@ -81,7 +105,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _parts(text: str) -> tuple[str, ...]:
     parts = tuple(text.split(","))
-    if unknown := set(parts) - set(PARTS):
+    if unknown := set(parts) - {*PARTS, *MORE_PARTS}:
         raise argparse.ArgumentTypeError(f"no such part: {', '.join(unknown)}")
     return parts
 
@@ -111,6 +135,14 @@ def _measured(house: House, options: argparse.Namespace, console: Console) -> li
     if "resident" in parts:
         steps.append(("memory", lambda: [house.resident()]))
 
+    part: Part | None = None
+    if "mind" in parts:
+        part = Part(
+            house, options.memories, options.history, options.subcortex_delay, options.crowd,
+            options.pause,
+        )  # fmt: skip
+        steps += part.steps(seconds, rounds)
+
     found: list[Row] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, auto_refresh=False) as progress:
@@ -119,6 +151,8 @@ def _measured(house: House, options: argparse.Namespace, console: Console) -> li
             progress.update(task, description=name, refresh=True)
             found += step() or []
             progress.update(task, advance=1, refresh=True)
+    if part is not None:
+        found += part.rows()
     return [row for into in loops for row in into.rows()] + found
 
 

@@ -15,7 +15,7 @@ _SHARES = (50, 95, 99)
 #: What a client sees, from the moment at which the turn was due.
 CLIENT_STAGES = ("accepted", "first_text", "complete")
 #: What the server itself says of a turn (see Timings); from the acceptance, provider included.
-SERVER_STAGES = ("started", "composed", "first_text", "streamed", "committed")
+SERVER_STAGES = ("started", "recalled", "composed", "first_text", "streamed", "committed")
 
 
 def provider_time(stamp: Mapping[str, Any], stage: str) -> float:
@@ -84,3 +84,8 @@ def row(concurrency: int, stage: str, values: Sequence[float], errors: int, **mo
         "turns": len(values),
         **more,
     }
+
+
+def ms(value: float | None) -> str:
+    """Milliseconds as a table shows them."""
+    return "–" if value is None else f"{value:.1f}"

@@ -82,7 +82,7 @@ class House:
     def __init__(self, provider: str) -> None:
         self.double = Double()
         self.server = Server(self.double, provider)
-        self._provider = provider
+        self.provider = provider
         self._floor: Helper | None = None
         self.first_start = 0.0
 
@@ -109,7 +109,7 @@ class House:
     def floor(self) -> Helper:
         if self._floor is None:
             self._floor = Helper(
-                "bench.turn_floor", "--url", self.double.url, "--provider", self._provider,
+                "bench.turn_floor", "--url", self.double.url, "--provider", self.provider,
                 "--database", json.dumps(self.server.connect("postgres")),
             )  # fmt: skip
             self._floor.read()

@@ -113,8 +113,9 @@ class Load:
         self._count = 0
         #: The last moment at which a turn may begin, and the same for a turn that follows another.
         self._until = self._closed_until = 0.0
-        #: Turns that are still to be begun when another ends.
+        #: Turns that are still to be begun when another ends; and seconds before that.
         self._left = 0
+        self._pause = 0.0
         self._over = asyncio.Event()
         for talker in talkers:
             talker.load = self
@@ -139,7 +140,16 @@ class Load:
             self._begin(self._late.popleft())
         elif self._left > 0 or turn.ended < self._closed_until:
             self._left -= 1
-            self._begin(turn.ended)
+            if self._pause:
+                asyncio.get_running_loop().call_later(self._pause, self._follow)
+            else:
+                self._begin(turn.ended)
+        self._look()
+
+    def _follow(self) -> None:
+        """The turn that follows another after a pause, if there is still time."""
+        if (now := time.monotonic()) < self._closed_until:
+            self._begin(now)
         self._look()
 
     def _look(self) -> None:
@@ -158,8 +168,9 @@ class Load:
                     turn.ended, turn.outcome = time.monotonic(), "never ended"
         return self.turns
 
-    async def closed(self, concurrency: int, seconds: float) -> list[Turn]:
-        """Keep `concurrency` turns under way for so long."""
+    async def closed(self, concurrency: int, seconds: float, pause: float = 0.0) -> list[Turn]:
+        """Keep `concurrency` turns under way for so long, with a pause between each two."""
+        self._pause = pause
         self._until = self._closed_until = time.monotonic() + seconds
         for _ in range(concurrency):
             self._begin(time.monotonic())
@@ -210,13 +221,14 @@ def disconnect(talkers: list[Talker]) -> None:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One loop. It lasts for `length` seconds, or, of the kind `count`, for so many turns; `rate`
-    is turns a second of an open loop."""
+    is turns a second of an open loop, `pause` seconds between the turns of a closed one."""
 
     name: str
     kind: Literal["closed", "open", "count"]
     concurrency: int
     length: float
     rate: float = 0.0
+    pause: float = 0.0
 
 
 async def run(
@@ -234,7 +246,7 @@ async def run(
         load = Load(talkers, plan.name)
         match plan.kind:
             case "closed":
-                return await load.closed(plan.concurrency, plan.length)
+                return await load.closed(plan.concurrency, plan.length, plan.pause)
             case "count":
                 return await load.counted(plan.concurrency, int(plan.length))
             case "open":

@@ -56,6 +56,15 @@ class Double:
         self._http.delete("/_stamps").raise_for_status()
         return {stamp["marker"]: stamp for stamp in found}
 
+    def asides(self) -> list[tuple[str, float]]:
+        """What was asked beside the conversation since the last `stamps`: marker and moment."""
+        found = self._http.get("/_asides").json()
+        return [(one["marker"], one["received"]) for one in found]
+
+    def forget(self) -> None:
+        """Forget what was stamped so far."""
+        self._http.delete("/_stamps").raise_for_status()
+
     def close(self) -> None:
         self._http.close()
         _end(self._process)
@@ -99,6 +108,17 @@ class Server:
             return False
         self.url = told["url"]
         return httpx2.get(f"{self.url}/v1/health/ready", timeout=5).status_code == 200
+
+    def until_loaded(self) -> None:
+        """Wait until its models are there. Raises RuntimeError if they do not come."""
+        began = time.monotonic()
+        while time.monotonic() - began < _START_WITHIN:
+            told = httpx2.get(f"{self.url}/v1/health/ready", timeout=5).json()["components"]
+            one = next(one for one in told if one["name"] == "embedding")
+            if one["status"] == "ok" and one["detail"] != "is being loaded":
+                return
+            time.sleep(0.1)
+        raise RuntimeError("The embedding model of the server is not loaded.")
 
     def _environment(self) -> dict[str, str]:
         hidden = ("MIRA_", "ANTHROPIC_", "OPENAI_")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from bench.turn_figures import Row
+from bench.mind_tables import mind_tables
+from bench.turn_figures import Row, ms
 from bench.turn_targets import judged
 
 #: Stages as a reader knows them, in order.
@@ -15,6 +16,7 @@ _STAGES = {
     "first_text": "send → first text",
     "complete": "send → complete",
     "server.started": "  server: started",
+    "server.recalled": "  server: recalled",
     "server.composed": "  server: composed",
     "server.first_text": "  server: first text, provider included",
     "server.streamed": "  server: streamed, provider included",
@@ -33,7 +35,8 @@ _STAGES = {
 
 def tables(results: Sequence[Row]) -> list[Table]:
     """Latencies, rates, and the targets."""
-    return [t for t in (_latencies(results), _rates(results), _targets(results)) if t.row_count]
+    found = (_latencies(results), _rates(results), *mind_tables(results), _targets(results))
+    return [t for t in found if t.row_count]
 
 
 def _latencies(results: Sequence[Row]) -> Table:
@@ -52,7 +55,7 @@ def _latencies(results: Sequence[Row]) -> Table:
         table.add_row(
             str(row["concurrency"]),
             _STAGES[row["stage"]],
-            *(_ms(row[f"p{n}_ms"]) for n in (50, 95, 99)),
+            *(ms(row[f"p{n}_ms"]) for n in (50, 95, 99)),
             str(row["turns"]),
             str(row["errors"]),
         )
@@ -85,7 +88,3 @@ def _targets(results: Sequence[Row]) -> Table:
         told = "[green]hit[/green]" if found["hit"] else "[red]miss[/red]"
         table.add_row(found["target"], found["bound"], f"{found['figure']:g}", told)
     return table
-
-
-def _ms(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
