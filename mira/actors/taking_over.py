@@ -16,7 +16,7 @@ from mira.actors.working import WorkingState, decode_working
 from mira.messages.content import plain_text
 from mira.messages.turn import TurnState
 from mira.prompt.layout import Prompt
-from mira.store import history, turns
+from mira.store import history, segments, turns
 from mira.store.database import Tx
 from mira.store.turns import Closing, Fence, TurnRecord
 from mira.telemetry import logger
@@ -64,6 +64,7 @@ async def take_over(parts: Parts, user_id: UUID) -> Standing:
             await turns.close(tx, user_id, fence, closing, now)
             ended.append((turn, closing))
         unsettled = await turns.unsettled(tx, user_id)
+        await segments.keep_watch(tx, user_id, now, parts.segment_idle)
         earlier = await read_earlier(tx, user_id)
         live = await read_live(parts, tx, user_id, earlier)
         who = await tx.row(

@@ -41,8 +41,9 @@ log = logger("prompt")
 CUTS = 2
 #: A model that can read no more than this gets everything in short form.
 COMPACT = 8192
-#: The share of the usual bounds that what is said now has in the smallest prompt.
-LEAST = 0.125
+#: The share of the usual bounds that what is said now has in the smallest prompt, and how often
+#: that is halved for a model that by its own account could not hold even this.
+LEAST, HALVINGS = 0.125, 4
 #: The share of a model's window that a prompt may take; the rest is for the answer, and for what
 #: the estimate of tokens is wrong by.
 OF_WINDOW = 0.85
@@ -61,6 +62,7 @@ class TurnPrompt:
         self._taken = taken
         self._outcome: str | None = None
         self._cuts = 0
+        self._halvings = 0
         self.recalled = Recalled()
         self.composed: Prompt | None = None
         #: What keeps the first prompt of this turn from extending the last of the one before.
@@ -72,8 +74,16 @@ class TurnPrompt:
         return subcortex.effort(self.recalled.considered)
 
     @property
+    def share(self) -> float:
+        """The share of the usual bounds that what is said in this turn may take."""
+        return 1.0 if self._cuts < CUTS else LEAST / 2**self._halvings
+
+    @property
     def working(self) -> WorkingState:
-        """What the door must remember of this turn."""
+        """What the door must remember of this turn. One that the server began leaves it as it
+        was: nothing is recalled for it."""
+        if self._taken.origin == "action":
+            return self._standing.working
         return WorkingState(surfaced=self.recalled.surfaced)
 
     async def gather(self) -> None:
@@ -112,8 +122,11 @@ class TurnPrompt:
         """Make the prompt; one that is estimated to be too long for the model is cut first."""
         room = int(self._parts.model.window * OF_WINDOW)
         prompt = self._compose()
-        while prompt.tokens_estimated > room and self._cuts < CUTS:
-            self._cuts += 1
+        while prompt.tokens_estimated > room and self._halvings < HALVINGS:
+            if self._cuts < CUTS:
+                self._cuts += 1
+            else:
+                self._halvings += 1
             prompt = self._compose()
         await self._announce(prompt)
 
@@ -167,7 +180,7 @@ class TurnPrompt:
                 primer=parts.primer and not cuts,
                 max_summaries=parts.max_summaries if not cuts else 1,
                 compact=window <= COMPACT or cuts == CUTS,
-                share=1.0 if cuts < CUTS else LEAST,
+                share=self.share,
             )
         )
 

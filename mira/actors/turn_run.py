@@ -193,7 +193,7 @@ class TurnRun:
         assert prompt is not None
         request = Request(
             system=tuple(SystemBlock(text=text, cache=cache) for text, cache in prompt.system),
-            messages=prompt.messages + bounded(self._transcript.said),
+            messages=prompt.messages + bounded(self._transcript.said, self._prompting.share),
             tools=tools,
             max_output_tokens=self._parts.max_output_tokens,
             effort=self._prompting.effort,

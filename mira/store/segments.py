@@ -108,6 +108,11 @@ async def end_collapse(tx: Tx, user_id: UUID, fence: Fence, segment_id: UUID, at
     return ended
 
 
+async def keep_watch(tx: Tx, user_id: UUID, at: datetime, idle: float) -> None:
+    """Set the timer of the open segment if it should have one and has none."""
+    await tx.execute("select keep_watch($1, $2, $3)", user_id, at, idle)
+
+
 async def pause(tx: Tx, user_id: UUID, fence: Fence) -> UUID | None:
     """Let no silence end the open segment; None if none is open. Raises StaleEpoch."""
     row = await tx.row(

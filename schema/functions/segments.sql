@@ -13,6 +13,18 @@ returns void language sql as $$
                   attempts = 0, last_error = null
 $$;
 
+-- Set the timer of the open segment if it has none: it was opened before there were timers, or its
+-- message was buried. Nothing if there is one, if it is paused, or if no segment is open.
+create or replace function keep_watch(p_user uuid, p_at timestamptz, p_idle double precision)
+returns void language sql as $$
+  select watch_silence(p_user, s.id,
+      greatest(s.last_message_at, s.resumed_at) + make_interval(secs => p_idle), p_at)
+    from segments s
+    where s.user_id = p_user and s.state = 'active' and not exists (
+      select from outbox o where o.kind = 'continuum' and o.address = p_user::text
+        and o.lane = 'silence' and o.key = 'silence')
+$$;
+
 -- End a segment, if silence has lasted for p_idle seconds or the user wants it (p_forced; then
 -- p_segment may be null: the open one). From here on the next turn opens another one, and the
 -- working state of the door is that of a new segment.
@@ -35,11 +47,15 @@ begin
   end if;
   segment := v_segment.id;
   if not p_forced then
-    -- A message that is accepted but not yet taken has broken the silence already.
+    -- A message that is accepted but not yet taken has broken the silence already, however long it
+    -- has been waiting: nothing ends while somebody waits for an answer.
     select max(t.accepted_at) into v_last from turns t
       where t.user_id = p_user and t.state in ('received', 'running');
     due := greatest(v_segment.last_message_at, v_segment.resumed_at, v_last)
            + make_interval(secs => p_idle);
+    if v_last is not null then
+      due := greatest(due, p_at + interval '1 minute');
+    end if;
     if due > p_at then outcome := 'early'; return; end if;
   end if;
   outcome := 'begun';

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from mira.errors import NotFound
-from mira.llm.scripted import says
+from mira.ids import SystemIds
+from mira.llm.scripted import calls, says
+from mira.messages.content import Text, ToolUse
 from mira.messages.stream import Completed
+from mira.store import segments, turns
 from mira.store.database import Database
 from mira.store.users import User
 from tests.support.core import Core, JumpingClock, running_core
+from tests.support.effects import FileTools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -86,14 +91,13 @@ async def test_who_speaks_while_a_segment_collapses_opens_the_next_and_is_answer
         await core.ask(user.id, "marmalade")
         await core.conversations.collapse(user.id)
         assert isinstance(await core.ask(user.id, "two"), Completed)
-        assert await states(core, user) == ["collapsing", "active"]
         said = await rows(
             core, user,
-            "select s.state, m.content -> 0 ->> 'text' as words from messages m "
+            "select s.state = 'active', m.content -> 0 ->> 'text' as words from messages m "
             "join turns t on t.id = m.turn_id join segments s on s.id = t.segment_id "
             "where m.role = 'user' order by m.turn_seq",
         )  # fmt: skip
-        assert [tuple(r.values()) for r in said] == [("collapsing", "marmalade"), ("active", "two")]
+        assert [tuple(r.values()) for r in said] == [(False, "marmalade"), (True, "two")]
         # What was said before stands in the prompt word for word until it is summarised.
         prompt = core.model.requests[-1].messages
         assert "marmalade" in str(prompt)
@@ -158,6 +162,66 @@ async def test_a_timer_that_was_set_before_a_restart_rings_after_it(
     clock.jump(hours=3)
     async with running_core(database, says("Good."), clock=clock) as core:
         await until_states(core, user, "collapsing")
+
+
+async def test_a_segment_whose_timer_was_lost_gets_another_when_somebody_speaks(
+    database: Database, user: User
+) -> None:
+    async with talking(database) as (core, _):
+        await core.ask(user.id, "hello")
+    async with database.user(user.id) as tx:
+        assert await tx.execute("delete from outbox where lane = 'silence'") == 1
+    async with talking(database) as (core, clock):
+        await core.ask(user.id, "hello again")
+        assert await timer(core, user) is not None
+        clock.jump(minutes=119)
+        core.system.look_for_durable()
+        assert await states(core, user) == ["active"]
+        clock.jump(minutes=2)
+        await until_states(core, user, "collapsing")
+
+
+async def test_no_silence_ends_a_segment_while_a_message_waits_for_its_answer(
+    database: Database, user: User
+) -> None:
+    ids, clock = SystemIds(), JumpingClock()
+    now = clock.now()
+    async with database.user(user.id) as tx:
+        generation = await tx.value("select generation from house")
+        fence = await turns.activate(tx, user.id, generation)
+        accepted = await turns.accept(
+            tx, user.id, turn_id=ids.new(), message_id=ids.new(), request_id="one", digest=b"",
+            blocks=(Text(text="one"),), at=now, limit=9, generation=generation,
+        )  # fmt: skip
+        await turns.take(tx, user.id, fence, ids.new(), now, 7200.0)
+        # As after a process that ended in the middle of it.
+        await turns.run_again(tx, user.id, accepted.turn_id)
+        clock.jump(hours=5)
+        later = clock.now()
+        silence = await segments.begin_collapse(tx, user.id, fence, None, later, 7200.0)
+    assert silence.outcome == "early"
+    assert silence.due is not None
+    assert silence.due > later
+
+
+async def test_what_came_of_an_action_leaves_the_memories_in_context_where_they_were(
+    database: Database, user: User, tmp_path: Path
+) -> None:
+    tools = FileTools(tmp_path / "sent")
+    send = calls(ToolUse(call_id="call-1", name="send", arguments='{"text": "milk"}'))
+    async with running_core(database, send, says("I asked."), tools=tools) as core:
+        await core.ask(user.id, "Send it.")
+    kept = f'{{"surfaced": ["{user.id}"]}}'
+    async with database.user(user.id) as tx:
+        await tx.execute("update conversations set working_state = $1::jsonb", kept)
+    async with running_core(database, says("Sent."), tools=tools) as core:
+        [action] = (await core.conversations.standing(user.id)).confirmations
+        await core.conversations.confirm(user.id, action.action_id, True)
+        with anyio.fail_after(20):
+            while len(await rows(core, user, "select from turns where settled_at is not null")) < 2:
+                await core.parts.clock.sleep(0.02)
+        [door] = await rows(core, user, "select working_state::text as state from conversations")
+        assert door["state"] == kept
 
 
 async def test_a_clock_that_was_set_back_ends_nothing_early(database: Database, user: User) -> None:

@@ -156,13 +156,14 @@ async def running_core(
     keeper: KeeperParts | None = None,
     subcortex: Sequence[Answer] = (says("{}"),),
     clock: SystemClock | None = None,
+    model: ScriptedProvider | None = None,
 ) -> AsyncIterator[Core]:
-    """A core on `database` whose pauses after failures are short."""
+    """A core on `database` whose pauses after failures are short; `model` in place of a script."""
     clock, ids, bugs = clock or SystemClock(), SystemIds(), Bugs()
     cache = Cache(None, clock)
     copies = EventCopies(cache, clock)
     feeds = Feeds(clock, copies)
-    model = ScriptedProvider(script, clock=clock)
+    model = model or ScriptedProvider(script, clock=clock)
     async with database.engine() as tx:
         generation = await tx.value("update house set generation = generation + 1 returning *")
         generation = await tx.value("select generation from house")
