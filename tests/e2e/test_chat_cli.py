@@ -18,6 +18,7 @@ from tests.conftest import Server
 from tests.support.client import Client
 from tests.support.processes import ROOT, ServerProcess
 from tests.support.terminal import Terminal
+from tests.support.web import http
 
 SLOW = {"default": {"text": "One two three. " * 40, "token_ms": 50}}
 REFUSED = {"error": {"status": 400, "type": "invalid_request_error", "message": "no"}}
@@ -244,7 +245,10 @@ def test_slash_commands_do_what_they_say(server: Server, environment: dict[str, 
         terminal.type("/help\r")
         seen = terminal.wait_for("/quit")
         listed = [word for word in seen.split() if word.startswith("/") and len(word) > 2]
-        assert listed == ["/help", "/status", "/model", "/cancel", "/retry", "/quit"]
+        assert listed == [
+            "/help", "/status", "/model", "/cancel", "/retry", "/pause", "/resume", "/collapse",
+            "/quit",
+        ]  # fmt: skip
         terminal.type("/status\r")
         terminal.wait_for(server.url, "PostgreSQL")
         terminal.type("/model\r")
@@ -257,6 +261,30 @@ def test_slash_commands_do_what_they_say(server: Server, environment: dict[str, 
         terminal.wait_for("› /slash", gone="answering")
         terminal.type("/quit\r")
         assert terminal.wait_end() == 0
+
+
+def test_the_open_segment_is_paused_resumed_and_ended_from_the_terminal(
+    environment: dict[str, str], server: Server
+) -> None:
+    with http(server.url, server.process.admin_token) as client:
+        client.post("/v1/segments/active/collapse")
+        with sit_down(environment) as terminal:
+            terminal.wait_for("›", gone="Connecting")
+            terminal.type("/pause\r")
+            terminal.wait_for("There is no open segment")
+            terminal.type("Good morning\r")
+            terminal.wait_for("› Good morning", gone="answering")
+            for act, told, state in (
+                ("pause", "Paused: no silence ends", "paused"),
+                ("resume", "Resumed: silence counts", "active"),
+                ("collapse", "Its summary and memories follow", "collapsing"),
+            ):
+                terminal.type(f"/{act}\r")
+                terminal.wait_for(told)
+                (segment,) = client.get("/v1/segments?limit=1").json()["segments"]
+                assert segment["state"] == state or act == "collapse"
+            terminal.type("\x04")
+            assert terminal.wait_end() == 0
 
 
 def test_a_turn_that_failed_is_told_and_can_be_tried_again(

@@ -17,9 +17,12 @@ READING = [
     "/v1/turns",
     f"/v1/turns/{NOBODY}",
     f"/v1/turns/{NOBODY}/events",
+    f"/v1/turns/{NOBODY}/trace",
     "/v1/messages",
+    f"/v1/messages/{NOBODY}",
     "/v1/segments",
     f"/v1/segments/{NOBODY}",
+    "/v1/working-memory",
     "/v1/actions",
     "/v1/session",
 ]
@@ -29,6 +32,9 @@ CHATTING: list[tuple[str, dict[str, Any] | None]] = [
     (f"/v1/turns/{NOBODY}/cancel", None),
     (f"/v1/turns/{NOBODY}/retry", None),
     (f"/v1/actions/{NOBODY}", {"allow": True}),
+    ("/v1/segments/active/pause", None),
+    ("/v1/segments/active/resume", None),
+    ("/v1/segments/active/collapse", None),
 ]
 ADMINISTERING: list[tuple[str, str, dict[str, Any] | None]] = [
     ("GET", "/v1/keys", None),

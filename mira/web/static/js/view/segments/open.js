@@ -1,6 +1,6 @@
 // The segment that is open, and what can be done with it: pause, resume, end.
 
-import { momentOf } from "../../dates.js";
+import { dayKey, momentOf, timeOfDay } from "../../dates.js";
 import { h, iconButton } from "../../dom.js";
 
 export class OpenSegment {
@@ -12,11 +12,7 @@ export class OpenSegment {
   /** Show `segment`, or that none is open (null). A button that had the focus keeps it. */
   show(segment) {
     const focused = this.element.contains(document.activeElement);
-    const words = segment
-      ? segment.state === "paused"
-        ? `Paused: no silence ends it until you speak. Last word ${momentOf(segment.last_message_at)}.`
-        : `Open since ${momentOf(segment.opened_at)}. Last word ${momentOf(segment.last_message_at)}.`
-      : "No segment is open: your next message opens one.";
+    const words = segment ? standing(segment) : "No segment is open: your next message opens one.";
     const buttons = segment
       ? [
           segment.state === "paused"
@@ -37,4 +33,10 @@ export class OpenSegment {
     this.element.setAttribute("aria-busy", String(busy));
     for (const button of this.element.querySelectorAll("button")) button.disabled = busy;
   }
+}
+
+function standing({ state, opened_at: opened, last_message_at: last }) {
+  if (state === "paused") return `Paused: no silence ends it until you speak. Last word ${momentOf(last)}.`;
+  const said = dayKey(opened) === dayKey(last) ? timeOfDay(last) : momentOf(last);
+  return `Open since ${momentOf(opened)}. Last word ${said}.`;
 }

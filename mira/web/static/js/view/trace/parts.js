@@ -1,7 +1,7 @@
 // The parts of an account: each returns a section, or null when there is nothing to tell.
 
 import { momentOf } from "../../dates.js";
-import { h } from "../../dom.js";
+import { h, icon } from "../../dom.js";
 import { addressOf, importance } from "../memories/marks.js";
 import { placeOf, sectionName, tokens } from "../segments/words.js";
 import {
@@ -9,6 +9,7 @@ import {
   droppedOf,
   duration,
   failureOf,
+  missedOf,
   partOf,
   purposeOf,
   readingOf,
@@ -105,11 +106,13 @@ export function prompt(account) {
     error ? `left out: ${error}` : placeOf(placement),
     count.toLocaleString(),
   ]);
+  const missed = missedOf(account.missed ?? [], sectionName);
   const cuts = ["", "It was made smaller once to fit.", "It was made smaller twice to fit."];
   return section(
     "The prompt",
     h("p", {}, `About ${tokens(account.tokens_estimated)}, the conversation itself included.`),
     account.cuts ? h("p", {}, cuts[account.cuts] ?? cuts[2]) : null,
+    missed ? h("p", {}, missed) : null,
     rows.length ? table("Sections of the prompt", ["Section", "Where", "Tokens"], rows) : null,
   );
 }
@@ -133,7 +136,7 @@ export function timing(timings, account) {
       ? h(
           "details.why",
           {},
-          h("summary", {}, h("span", {}, "What recalling was made of")),
+          h("summary", {}, icon("chevron"), h("span", {}, "What recalling was made of")),
           h("p.aside", {}, "Parts go on at the same time."),
           table("Time by part of recall", ["Part", "Took"], parts),
         )
@@ -147,14 +150,14 @@ export function calls(list) {
   const rows = list.map((call) => [
     sentence(purposeOf(call.purpose)),
     h("span", {}, call.model, call.error ? h("span.problem", {}, ` failed: ${call.error}`) : null),
-    `${call.reported ? "" : "~"}${call.input_tokens.toLocaleString()}`,
+    `${call.reported ? "" : "~"}${(call.input_tokens + call.cache_write_tokens).toLocaleString()}`,
     call.cache_read_tokens.toLocaleString(),
     `${call.reported ? "" : "~"}${call.output_tokens.toLocaleString()}`,
     duration(call.total_ms),
   ]);
   return section(
     "Calls of models",
-    table("Calls of models", ["For", "Model", "Tokens in", "of them cached", "Tokens out", "Took"], rows),
+    table("Calls of models", ["For", "Model", "New tokens in", "From the cache", "Tokens out", "Took"], rows),
   );
 }
 

@@ -2,7 +2,10 @@
 
 /** What became of the reading of the message before the answer, in sentences. */
 export function readingOf({ subcortex, speculative, effort }) {
-  if (!subcortex) return ["This message was not read beforehand.", effortOf(effort)];
+  if (!subcortex) {
+    const searched = "The message itself was searched: no Subcortex reads it first with this model.";
+    return [speculative ? searched : "Nothing was looked for.", effortOf(effort)];
+  }
   const words = [];
   if (subcortex.fallback) words.push(FALLBACKS[subcortex.fallback] ?? FALLBACKS.failed);
   else {
@@ -49,6 +52,18 @@ export function droppedOf(dropped) {
   const were = dropped.length === 1 ? "1 more was" : `${dropped.length} more were`;
   return `${were} found and not shown: ${reasons.join(", ")}.`;
 }
+
+/** What kept the prompt from being read from the provider's cache. `nameOf` names a section. */
+export function missedOf(missed, nameOf) {
+  if (missed.length === 0) return "";
+  const names = missed.map((name) => CHANGED[name] ?? nameOf(name)).join(", ");
+  return `Changed since the answer before, so that what follows could not come from the cache: ${names}.`;
+}
+
+const CHANGED = {
+  turns: "the turns of this segment",
+  continuity: "the last turns of the segment before",
+};
 
 const PARTS = {
   subcortex: "the Subcortex",
