@@ -43,6 +43,7 @@ from mira.messages.turn import (
     TurnStarted,
     TurnState,
     UseDayAdvanced,
+    WorkingStateChanged,
 )
 from mira.store import turns
 from mira.store.turns import SkippedTurn, TakenTurn
@@ -106,10 +107,10 @@ class Continuum(Actor):
                     await settle_action(self._parts, self._user_id, standing.fence, ctx, action_id)
                 case SegmentDue():
                     if await self._silences.due(ctx, standing.fence, message):
-                        await self._segment_over(standing)
+                        await self._segment_over(ctx, standing)
                 case CollapseSegment():
                     ended = await self._silences.collapse(ctx, standing.fence)
-                    await self._segment_over(standing)
+                    await self._segment_over(ctx, standing)
                     return ended
                 case SummaryMade():
                     await self._silences.summarised(ctx, standing.fence, message)
@@ -198,6 +199,7 @@ class Continuum(Actor):
         standing.live.add(
             taken.seq, taken.message_id, taken.blocks, closing.messages, parts.clock.now()
         )
+        before = standing.working
         if closing.working is not None:
             standing.working = prompting.working
         if ending.bug is not None:
@@ -209,6 +211,8 @@ class Continuum(Actor):
             provider=closing.provider, model=closing.model,
         )  # fmt: skip
         await self._rendered(ctx, taken, prompting)
+        if closing.working is not None and prompting.working != before:
+            await self._working_changed(ctx, standing, taken.turn_id)
         await self._endings.settle(ctx, taken.turn_id, event)
         await self._compress(ctx, standing, taken.segment_id)
 
@@ -237,10 +241,21 @@ class Continuum(Actor):
             standing.live.forget(brief.through_seq)
             standing.compressing = None
 
-    async def _segment_over(self, standing: Standing) -> None:
+    async def _segment_over(self, ctx: Context, standing: Standing) -> None:
         standing.live.clear()
-        standing.working = WorkingState()
+        before, standing.working = standing.working, WorkingState()
         await self._look_back(standing)
+        if before != standing.working:
+            await self._working_changed(ctx, standing, None)
+
+    async def _working_changed(
+        self, ctx: Context, standing: Standing, turn_id: UUID | None
+    ) -> None:
+        await ctx.publish(
+            WorkingStateChanged(
+                user_id=self._user_id, turn_id=turn_id, surfaced=len(standing.working.surfaced)
+            )
+        )
 
     async def _rendered(self, ctx: Context, taken: TakenTurn, prompting: TurnPrompt) -> None:
         """Say which sections of the prompt are others than in the last; keep them to look at."""

@@ -11,6 +11,7 @@ from bench.provider_script import Behaviour, Failure, Script
 from mira.actors.memory_keeper_parts import Step
 from mira.llm.scripted import says
 from mira.messages.stream import Completed
+from mira.messages.turn import TrinketRendered, TurnStarted
 from mira.store.database import Database
 from mira.store.users import User
 from tests.support.core import JumpingClock
@@ -194,3 +195,34 @@ async def test_what_was_learned_is_recalled_when_the_next_segment_asks_for_it(
         assert anna["short_id"] in done.memories.surfaced
         now = str(kept.core.model.requests[-1].messages[-1])
         assert TEXTS[2] in now
+        # The memories in context are the door's to remember, as long as the segment lasts.
+        heard = kept.core.events_heard.names()
+        assert heard.count("WorkingStateChanged") == 1
+        await kept.core.conversations.collapse(user.id)
+        assert kept.core.events_heard.names().count("WorkingStateChanged") == 2
+
+
+async def test_what_a_turn_does_is_told_in_the_order_in_which_it_happens(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders, script=[says("Noted.")]) as kept:
+        kept.script(living())
+        await tell(kept, user)
+        # The end of a turn is told before the next is taken, and after its client knows.
+        await kept.core.ask(user.id, "Thank you.")
+        heard = kept.core.events_heard
+        first, second, _ = (
+            [type(e).__name__ for e in heard.heard if getattr(e, "turn_id", None) == turn_id]
+            for turn_id in dict.fromkeys(
+                e.turn_id for e in heard.heard if isinstance(e, TurnStarted)
+            )
+        )
+        assert first[:3] == ["UseDayAdvanced", "TurnStarted", "PromptComposed"]
+        assert set(first[3:-1]) == {"TrinketRendered"}
+        assert first[-1] == "TurnCompleted"
+        assert [one for one in second if one != "TrinketRendered"] == [
+            "TurnStarted", "PromptComposed", "TurnCompleted",
+        ]  # fmt: skip
+        # Of the sections only those are told that are others than before.
+        told = [e.name for e in heard.heard if isinstance(e, TrinketRendered)]
+        assert told.count("BasePrompt") == 1
