@@ -110,7 +110,7 @@ create or replace function take_turn(
   out content jsonb, out segment uuid, out segment_opened boolean
 ) language plpgsql as $$
 #variable_conflict use_column
-declare v_turn turns; v_state text;
+declare v_turn turns; v_state text; v_said timestamptz;
 begin
   if not may_write(p_user, p_epoch, p_generation) then outcome := 'stale'; return; end if;
   select * into v_turn from turns t
@@ -127,19 +127,25 @@ begin
   end if;
 
   outcome := 'taken'; attempt := v_turn.attempt + 1;
+  -- What is run again is as if it were said again: silence counts from now.
+  v_said := case when v_turn.attempt > 0 then greatest(v_turn.accepted_at, p_at)
+                 else v_turn.accepted_at end;
   select s.id, s.state into segment, v_state from segments s
     where s.user_id = p_user and s.state in ('active', 'paused');
   segment_opened := not found;
   if segment_opened then
     segment := p_new_segment;
     insert into segments (id, user_id, state, opened_at, last_message_at)
-      values (segment, p_user, 'active', v_turn.accepted_at, v_turn.accepted_at);
+      -- Segments follow each other, whatever the clock shows.
+      select segment, p_user, 'active', greatest(v_said, max(s.opened_at) + interval '1 microsecond'),
+             v_said
+        from segments s where s.user_id = p_user;
   else
-    update segments s set state = 'active', last_message_at = greatest(s.last_message_at, v_turn.accepted_at)
+    update segments s set state = 'active', last_message_at = greatest(s.last_message_at, v_said)
       where s.id = segment;
   end if;
   if segment_opened or v_state = 'paused' then
-    perform watch_silence(p_user, segment, v_turn.accepted_at + make_interval(secs => p_idle), p_at);
+    perform watch_silence(p_user, segment, v_said + make_interval(secs => p_idle), p_at);
   end if;
   update turns t set state = 'running', attempt = t.attempt + 1, segment_id = segment,
       started_at = p_at, checkpoint_text = ''

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mira.errors import NotFound
+from mira.errors import NotFound, ProviderRejected
 from mira.ids import SystemIds
 from mira.llm.scripted import calls, says
 from mira.messages.content import Text, ToolUse
-from mira.messages.stream import Completed
+from mira.messages.stream import Completed, TurnError
 from mira.store import segments, turns
 from mira.store.database import Database
 from mira.store.users import User
@@ -202,6 +202,53 @@ async def test_no_silence_ends_a_segment_while_a_message_waits_for_its_answer(
     assert silence.outcome == "early"
     assert silence.due is not None
     assert silence.due > later
+
+
+async def test_a_turn_that_is_tried_again_days_later_opens_a_segment_of_its_own_time(
+    database: Database, user: User
+) -> None:
+    clock = JumpingClock()
+    async with running_core(database, ProviderRejected("no"), says("Better."), clock=clock) as core:
+        turn_id = await core.say(user.id, "hello")
+        assert isinstance((await core.events(user.id, turn_id))[-1], TurnError)
+        await core.conversations.collapse(user.id)
+        clock.jump(days=2)
+        await core.conversations.retry(user.id, turn_id)
+        assert isinstance((await core.events(user.id, turn_id))[-1], Completed)
+        clock.jump(minutes=119)
+        core.system.look_for_durable()
+        await core.system.workers.quiet()
+        assert (await states(core, user))[-1] == "active"
+        clock.jump(minutes=2)
+        with anyio.fail_after(20):
+            while (await states(core, user))[-1] == "active":
+                core.system.look_for_durable()
+                await core.parts.clock.sleep(0.02)
+
+
+async def test_segments_follow_each_other_though_the_clock_is_set_back(
+    database: Database, user: User
+) -> None:
+    async with talking(database) as (core, clock):
+        clock.jump(days=3)
+        await core.ask(user.id, "one")
+        await core.conversations.collapse(user.id)
+        clock.jump(days=-3)
+        for words in ("two", "three"):
+            await core.ask(user.id, words)
+            await core.conversations.collapse(user.id)
+        said = await rows(
+            core, user,
+            "select m.content -> 0 ->> 'text' as words from messages m "
+            "join turns t on t.id = m.turn_id join segments s on s.id = t.segment_id "
+            "where m.role = 'user' order by s.opened_at, s.id",
+        )  # fmt: skip
+        assert [row["words"] for row in said] == ["one", "two", "three"]
+        # What was said last stands in the next prompt, whatever date it bears.
+        await core.ask(user.id, "four")
+        prompt = str(core.model.requests[-1].messages)
+        assert "three" in prompt
+        assert "'one'" not in prompt
 
 
 async def test_what_came_of_an_action_leaves_the_memories_in_context_where_they_were(
