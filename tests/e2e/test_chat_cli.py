@@ -266,6 +266,7 @@ def test_slash_commands_do_what_they_say(server: Server, environment: dict[str, 
 def test_the_open_segment_is_paused_resumed_and_ended_from_the_terminal(
     environment: dict[str, str], server: Server
 ) -> None:
+    server.double.script({"default": {"text": "The kettle is on."}})
     with http(server.url, server.process.admin_token) as client:
         client.post("/v1/segments/active/collapse")
         with sit_down(environment) as terminal:
@@ -273,7 +274,7 @@ def test_the_open_segment_is_paused_resumed_and_ended_from_the_terminal(
             terminal.type("/pause\r")
             terminal.wait_for("There is no open segment")
             terminal.type("Good morning\r")
-            terminal.wait_for("› Good morning", gone="answering")
+            terminal.wait_for("The kettle is on.", gone="answering")
             for act, told, state in (
                 ("pause", "Paused: no silence ends", "paused"),
                 ("resume", "Resumed: silence counts", "active"),
