@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import anyio
 from pydantic import SecretStr
 
-from mira.clock import AlarmClock, SystemClock
-from mira.errors import StartupRefused
+from mira.clock import AlarmClock, Clock, SystemClock
+from mira.errors import StartupRefused, ValidationFailed
 from mira.ids import Ids, SystemIds
 from mira.secrets import Secrets, open_secrets
 from mira.services.home import Home
@@ -68,7 +68,7 @@ async def open_resources(
         database = await Database.open(app, engine, size=settings.database_pool)
         stack.push_async_callback(database.aclose)
         await prove_isolation(database)
-        user = await ensure_user(database, ids.new(), settings.user, settings.timezone, clock.now())
+        user = await _user(settings, database, clock, ids)
         cache = Cache(valkey.url if valkey else _reveal(settings.valkey_url), clock)
         stack.push_async_callback(cache.aclose)
         yield Resources(
@@ -82,6 +82,13 @@ async def open_resources(
             user=user,
             embedded=embedded,
         )
+
+
+async def _user(settings: Settings, database: Database, clock: Clock, ids: Ids) -> User:
+    try:
+        return await ensure_user(database, ids.new(), settings.user, settings.timezone, clock.now())
+    except ValidationFailed as error:
+        raise StartupRefused(error.detail, "Correct or unset MIRA_USER or MIRA_TIMEZONE.") from None
 
 
 async def _ways(

@@ -40,6 +40,7 @@ async def ensure_user(
 ) -> User:
     """The user of this name with their conversation; made, with `user_id`, if absent.
 
+    The zone counts from now on for a user who is there, too; days that were counted stay counted.
     Idempotent: a start that died between the two steps is completed by the next.
     Raises ValidationFailed for a name or a time zone that does not exist.
     """
@@ -50,13 +51,18 @@ async def ensure_user(
             await tx.value("select $1::timestamptz at time zone $2", now, timezone)
         except asyncpg.InvalidParameterValueError:
             raise ValidationFailed(f"The database knows no time zone {timezone!r}.") from None
-        row = await tx.row(
-            "with new as (insert into users (id, name, timezone, created_at) "
-            "values ($1, $2, $3, $4) on conflict (name) do nothing returning id, name, timezone) "
-            "select * from new union all "
-            "select id, name, timezone from users where name = $2 limit 1",
-            user_id, name, timezone, now,
-        )  # fmt: skip
+        try:
+            row = await tx.row(
+                "insert into users (id, name, timezone, created_at) values ($1, $2, $3, $4) "
+                "on conflict (name) do update set timezone = excluded.timezone "
+                "returning id, name, timezone",
+                user_id, name, timezone, now,
+            )  # fmt: skip
+        except asyncpg.CheckViolationError:
+            raise ValidationFailed(
+                f"{name!r} cannot be the name of a user: it takes small letters a to z, digits, "
+                "dots, dashes and underscores, beginning with a letter or digit, 64 at most."
+            ) from None
     if row is None:
         raise NotFound("The user was removed while being made.")
     user = User(**dict(row))

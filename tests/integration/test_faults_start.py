@@ -20,7 +20,7 @@ from mira.store.database import Database
 from mira.store.migrate import SCHEMA, migrate
 from mira.store.roles import ROLES, ensure_roles
 from mira.store.server_lock import LOCK, ServerLock
-from mira.store.users import ensure_user
+from mira.store.users import ensure_user, get_user
 from tests.conftest import EPOCH, Place
 
 pytestmark = pytest.mark.anyio
@@ -216,3 +216,16 @@ async def test_a_migration_by_an_owner_who_is_no_superuser_is_whole(
 async def test_a_time_zone_that_the_database_does_not_know_is_refused(database: Database) -> None:
     with pytest.raises(ValidationFailed, match="no time zone 'localtime'"):
         await ensure_user(database, SystemIds().new(), "zed", "localtime", EPOCH)
+
+
+async def test_a_zone_set_later_counts_from_the_next_start(database: Database) -> None:
+    ids = SystemIds()
+    made = await ensure_user(database, ids.new(), "ann", "UTC", EPOCH)
+    moved = await ensure_user(database, ids.new(), "ann", "Europe/Vienna", EPOCH)
+    assert (moved.id, moved.timezone) == (made.id, "Europe/Vienna")
+    assert await get_user(database, made.id) == moved
+
+
+async def test_a_name_that_no_user_can_have_is_refused_with_its_rule(database: Database) -> None:
+    with pytest.raises(ValidationFailed, match="'Ada Lovelace' cannot be the name of a user"):
+        await ensure_user(database, SystemIds().new(), "Ada Lovelace", "UTC", EPOCH)
