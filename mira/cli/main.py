@@ -161,7 +161,8 @@ def _told(error: Exception) -> int:
         return FAILED
     print(f"mira: {error.detail}", file=sys.stderr)
     for name, text in getattr(error, "fields", ()):
-        print(f"  {name}: {text}", file=sys.stderr)
+        if f"{name}: {text}" not in error.detail:
+            print(f"  {name}: {text}", file=sys.stderr)
     if isinstance(error, StartupRefused):
         print(error.remedy, file=sys.stderr)
         return USAGE

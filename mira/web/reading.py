@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
@@ -21,6 +22,10 @@ S = TypeVar("S", bound=msgspec.Struct)
 #: Numbers in cursors, as the database counts.
 BigInt = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Int = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+#: How msgspec tells of a bound, and what the lengths of these kinds count.
+_BOUND = re.compile(r"Expected `(\w+)`( of length)? (<=|>=) (\d+)")
+_COUNTED = {"str": "characters", "array": "entries", "object": "entries"}
 
 #: How long a body may take to arrive.
 BODY_WITHIN = 30.0
@@ -141,8 +146,19 @@ def cut(rows: list[T], limit: int) -> tuple[list[T], bool]:
     return rows[:limit], len(rows) > limit
 
 
-def _invalid(error: msgspec.ValidationError) -> ValidationFailed:
-    """msgspec says: `Expected `str`, got `int` - at `$.message`."""
+def in_words(error: msgspec.ValidationError) -> tuple[str, str]:
+    """The field, empty for the whole, and what is wrong with it.
+
+    msgspec says: `Expected `str` of length >= 10 - at `$.text`.
+    """
     text, _, at = str(error).partition(" - at ")
-    field = at.strip("`").removeprefix("$").lstrip(".") or "body"
-    return ValidationFailed(f"{field}: {text}.", ((field, text),))
+    if bound := _BOUND.fullmatch(text):
+        kind, length, sign, number = bound.groups()
+        what = f" {_COUNTED.get(kind, kind)}" if length else ""
+        text = f"It takes at {'least' if sign == '>=' else 'most'} {number}{what}"
+    return at.strip("`").removeprefix("$").lstrip("."), text
+
+
+def _invalid(error: msgspec.ValidationError) -> ValidationFailed:
+    field, text = in_words(error)
+    return ValidationFailed(f"{field or 'body'}: {text}.", ((field or "body", text),))

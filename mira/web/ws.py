@@ -32,6 +32,7 @@ from mira.web.connections import INTERNAL, POLICY, TOO_BIG, TRY_LATER, UNAUTHORI
 from mira.web.context import Context
 from mira.web.middleware import REQUEST_ID
 from mira.web.origin import is_ours
+from mira.web.reading import in_words
 from mira.web.ws_session import Session
 
 log = logger("web")
@@ -270,8 +271,7 @@ def _frame_error(
 
 
 def _reason(error: msgspec.ValidationError) -> str:
-    text, _, at = str(error).partition(" - at ")
-    field = at.strip("`").removeprefix("$").lstrip(".")
+    field, text = in_words(error)
     return f"{field}: {text}." if field else f"{text}."
 
 
