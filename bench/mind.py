@@ -33,12 +33,12 @@ class Part:
 
     def __init__(
         self, house: House, memories: Sequence[int], history: Sequence[int],
-        delays: Sequence[float], crowd: int, pause: float,
+        delays: Sequence[float], crowd: int, pause: float, *, first: bool = False,
     ) -> None:  # fmt: skip
         """`delays` in milliseconds; `crowd` conversations at once (0: none); `pause` seconds
-        between the turns of the one client."""
+        between the turns of the one client; `first` as in Mind."""
         self._house = house
-        self._mind = Mind(house.double, house.server, house.provider)
+        self._mind = Mind(house.double, house.server, house.provider, first=first)
         self._history = history
         self._crowd = crowd
         self._pause = pause

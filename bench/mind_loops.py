@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import uvloop
 
 from bench import turn_load
 from bench.mind_people import Group, Past, answers
+from bench.priority import real_time
 from bench.report import quantile
 from bench.turn_figures import (
     Row,
@@ -89,7 +91,11 @@ class Rounds:
 class Mind:
     """Runs rounds on a server that stands, with its double."""
 
-    def __init__(self, double: Double, server: Server, provider: str) -> None:
+    def __init__(
+        self, double: Double, server: Server, provider: str, *, first: bool = False
+    ) -> None:
+        """`first`: what is measured goes before all else that the machine does meanwhile."""
+        self._first = first
         self._double = double
         self._server = server
         self._provider = provider
@@ -99,6 +105,11 @@ class Mind:
     def close(self) -> None:
         if self._floor is not None:
             self._floor.close()
+
+    def _before_others(self, *processes: int) -> AbstractContextManager[None]:
+        if not self._first:
+            return nullcontext()
+        return real_time([*self._server.processes(), self._double.pid, *processes])
 
     @property
     def models(self) -> Path:
@@ -128,9 +139,10 @@ class Mind:
         name = f"m{group.memories}-h{group.history}-d{into.delay_ms:g}-{into.concurrency}-{number}"
         plan = Plan(name, "closed", into.concurrency, seconds, pause=pause)
         self.script(into.delay_ms)
-        turns = uvloop.run(
-            turn_load.run(self._server.url, list(group.keys), plan, self._double.forget)
-        )
+        with self._before_others():
+            turns = uvloop.run(
+                turn_load.run(self._server.url, list(group.keys), plan, self._double.forget)
+            )
         asides = self._double.asides()
         stamps = self._double.stamps()
         counted(turns, stamps, asides)
@@ -162,9 +174,10 @@ class Mind:
         self._double.forget()
         name = f"floor-{into.group.memories}-{into.concurrency}-{number}"
         users = [str(user) for user in into.group.users]
-        told = self._floor.ask(
-            concurrency=into.concurrency, seconds=seconds, name=name, users=users, pause=pause
-        )
+        with self._before_others(self._floor.pid):
+            told = self._floor.ask(
+                concurrency=into.concurrency, seconds=seconds, name=name, users=users, pause=pause
+            )
         done = [t for t in told["turns"] if t[4] == "complete"]
         into.floor_errors += len(told["turns"]) - len(done)
         into.floor_rates.append(per_second([t[3] for t in done], [t[1] for t in done]))

@@ -89,7 +89,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         "--crowd", type=int, default=50, help="conversations at once; 0 leaves them out (50)"
     )
     mind.add_argument(
-        "--pause", type=float, default=0.0, help="seconds between the one client's turns (0)"
+        "--pause", type=float, default=0.3, help="seconds between the one client's turns (0.3)"
+    )
+    mind.add_argument(
+        "--real-time", action="store_true", help="go before all else that the machine does (root)"
     )
     options = parser.parse_args(argv)
     if options.plot is not None:
@@ -139,7 +142,7 @@ def _measured(house: House, options: argparse.Namespace, console: Console) -> li
     if "mind" in parts:
         part = Part(
             house, options.memories, options.history, options.subcortex_delay, options.crowd,
-            options.pause,
+            options.pause, first=options.real_time,
         )  # fmt: skip
         steps += part.steps(seconds, rounds)
 

@@ -56,6 +56,10 @@ class Double:
         self._http.delete("/_stamps").raise_for_status()
         return {stamp["marker"]: stamp for stamp in found}
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def asides(self) -> list[tuple[str, float]]:
         """What was asked beside the conversation since the last `stamps`: marker and moment."""
         found = self._http.get("/_asides").json()
@@ -140,6 +144,10 @@ class Server:
         assert self._process
         return self._process.pid
 
+    def processes(self) -> list[int]:
+        """It and all its children."""
+        return _tree(self.pid)
+
     def connect(self, role: str) -> dict[str, Any]:
         """How to reach its database as postgres, mira_app or mira_engine."""
         return {"host": str(self.home / "run"), "port": 5432, "user": role, "database": "mira"}
@@ -215,6 +223,10 @@ class Helper:
         if not line:
             raise RuntimeError("A process of the benchmark has died.")
         return json.loads(line)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def cpu(self) -> float:
         """Seconds of processor time used so far."""
