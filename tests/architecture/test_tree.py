@@ -27,7 +27,7 @@ FOREIGN = re.compile(
             r"(?<![\w.])/(?:work|root|opt)/[\w.]",
             r"/home/[\w]",
             r"\.\./[s]hared\b",
-            r"\b(?:findings|conversation|faults)[.]md\b",
+            r"\b(?:findings|faults)[.]md\b",
             r"\bdesign/\w",
             r"\b[Ii]ssue #?\d",
         ]
