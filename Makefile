@@ -15,7 +15,7 @@ test:                      # all gates, then all tests; stops at the first that 
 	@$(PYTHON) scripts/setup.py --dev --browser
 	$(gates)
 	@echo "== tests"
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 check:                     # the gates alone: lint, format, types, import contracts, dependencies
 	@$(PYTHON) scripts/setup.py --dev
