@@ -256,9 +256,10 @@ class TurnRun:
     def _tell(self, item: Retrying | Switched) -> None:
         match item:
             case Retrying(source=source, reason=reason):
-                self.voice.notice("retry", f"{source}: {reason}. Trying again.")
+                self.voice.notice("retry", f"{source}: {reason.rstrip('.')}. Trying again.")
             case Switched(source=source, target=target, reason=reason):
-                self.voice.notice("provider_switch", f"{source}: {reason}. {target} answers now.")
+                why = reason.rstrip(".")
+                self.voice.notice("provider_switch", f"{source}: {why}. {target} answers now.")
 
     async def _start_over(self) -> None:
         """What was streamed of this answer is void: clients are told by a new attempt."""

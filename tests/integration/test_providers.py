@@ -85,8 +85,9 @@ def test_when_the_first_provider_is_away_the_second_answers_and_the_client_is_to
         frames = client.until(*CLOSING)
         assert frames[-1]["type"] == "complete", frames[-1]
         assert spoken(frames) == "I stand in."
-        notices = [f["kind"] for f in frames if f["type"] == "notice"]
-        assert "provider_switch" in notices
+        notices = {f["kind"]: f["detail"] for f in frames if f["type"] == "notice"}
+        assert notices["provider_switch"].endswith(". openai:other answers now.")
+        assert not any(".." in told for told in notices.values())
         # Both models' calls are in the books, the failed ones too.
         rows = Residents({}, {}).rows(
             {"dsn": fresh_server.database_url},
