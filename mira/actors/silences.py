@@ -99,7 +99,8 @@ class Silences:
 
     async def summarised(self, ctx: Context, fence: Fence, message: SummaryMade) -> None:
         """The summary is stored: what is to be remembered of the segment comes next. Published
-        before the message counts as done, so that nobody misses it."""
+        before the message counts as done, so that nobody misses it. Of a segment that is not
+        there nothing is said."""
         parts, user_id, now = self._parts, self._user_id, self._parts.clock.now()
         segment_id = message.segment_id
         async with parts.database.user(user_id) as tx:
@@ -108,6 +109,9 @@ class Silences:
                     tx, keeper_of(user_id), ExtractSegment(segment_id=segment_id),
                     lane=EXTRACTION, key=str(segment_id),
                 )  # fmt: skip
+            elif not await segments.exists(tx, user_id, segment_id):
+                log.warning("no_such_segment", segment=str(segment_id))
+                return
         await ctx.publish(SummaryReady(user_id=user_id, segment_id=segment_id, at=now))
         await ctx.publish(ManifestChanged(user_id=user_id, at=now))
         await ctx.publish(SegmentCollapsed(user_id=user_id, segment_id=segment_id, at=now))

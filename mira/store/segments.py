@@ -59,6 +59,14 @@ async def get(tx: Tx, user_id: UUID, segment_id: UUID) -> SegmentRecord:
     return _segment(row)
 
 
+async def exists(tx: Tx, user_id: UUID, segment_id: UUID) -> bool:
+    """Whether there is such a segment."""
+    found: bool = await tx.value(
+        "select exists (select from segments where user_id = $1 and id = $2)", user_id, segment_id
+    )
+    return found
+
+
 async def open_one(tx: Tx, user_id: UUID) -> SegmentRecord | None:
     """The segment that takes turns, active or paused."""
     row = await tx.row(_SELECT + "and state in ('active', 'paused')", user_id)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mira.actors.continuum import door_of
 from mira.errors import NotFound, ProviderRejected
 from mira.ids import SystemIds
 from mira.llm.scripted import calls, says
 from mira.messages.content import Text, ToolUse
+from mira.messages.segment import SummaryMade
 from mira.messages.stream import Completed, TurnError
 from mira.store import segments, turns
 from mira.store.database import Database
@@ -269,6 +271,22 @@ async def test_what_came_of_an_action_leaves_the_memories_in_context_where_they_
                 await core.parts.clock.sleep(0.02)
         [door] = await rows(core, user, "select working_state::text as state from conversations")
         assert door["state"] == kept
+
+
+async def test_of_a_summary_of_no_segment_nothing_is_announced(
+    database: Database, user: User
+) -> None:
+    async with talking(database) as (core, _):
+        await core.ask(user.id, "hello")
+        nothing = SummaryMade(segment_id=SystemIds().new())
+        async with database.user(user.id) as tx:
+            await core.system.tell_durable(tx, door_of(user.id), nothing, lane="segments")
+        assert isinstance(await core.ask(user.id, "still here?"), Completed)
+        with anyio.fail_after(20):
+            while await rows(core, user, "select from outbox where lane = 'segments'"):
+                await core.parts.clock.sleep(0.02)
+        assert "SegmentCollapsed" not in core.events_heard.names()
+        assert await states(core, user) == ["active"]
 
 
 async def test_a_clock_that_was_set_back_ends_nothing_early(database: Database, user: User) -> None:
