@@ -210,6 +210,49 @@ async def test_a_text_is_encoded_once(busy: Embedder, model: Model, clock: Manua
     assert again.tolist() == [list(vector_of("other", "text")), list(vector_of("again", "text"))]
 
 
+async def test_a_phrase_that_two_look_for_at_the_same_time_is_encoded_once(
+    busy: Embedder, model: Model, clock: ManualClock
+) -> None:
+    found: dict[str, list[list[float]]] = {}
+
+    async def look(other: str) -> None:
+        found[other] = (await busy.queries(["both", other])).tolist()
+
+    model.hold()
+    async with anyio.create_task_group() as group:
+        group.start_soon(look, "mine")
+        group.start_soon(look, "yours")
+        await anyio.wait_all_tasks_blocked()
+        model.go()
+        await _driven(clock, lambda: len(model.texts) == 3)
+    assert sorted(model.texts) == ["both", "mine", "yours"]
+    for other in ("mine", "yours"):
+        assert found[other] == [[*vector_of(text, "query")] for text in ("both", other)]
+
+
+async def test_a_phrase_comes_though_the_one_who_asked_for_it_first_has_left(
+    busy: Embedder, model: Model, clock: ManualClock
+) -> None:
+    found: list[list[float]] = []
+    first = anyio.CancelScope()
+
+    async def leave() -> None:
+        with first:
+            await busy.query("both")
+
+    async def stay() -> None:
+        found.append((await busy.query("both")).tolist())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(leave)
+        await anyio.wait_all_tasks_blocked()
+        group.start_soon(stay)
+        await anyio.wait_all_tasks_blocked()
+        first.cancel()
+        await _driven(clock, lambda: bool(found))
+    assert found == [[*vector_of("both", "query")]]
+
+
 async def test_writing_into_a_vector_changes_nobody_elses(
     busy: Embedder, model: Model, clock: ManualClock
 ) -> None:

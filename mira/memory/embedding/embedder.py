@@ -155,6 +155,8 @@ class _Engine:
             True: asyncio.Semaphore(LIVE_SLICES),
             False: asyncio.Semaphore(BACKGROUND_SLICES),
         }
+        #: Texts that somebody waits for and that are under way: resolved when they are over.
+        self._under_way: dict[str, asyncio.Future[None]] = {}
         self._closed = ""
 
     async def slice(self, texts: Sequence[str], kind: Kind, *, live: bool) -> Vectors:
@@ -168,14 +170,45 @@ class _Engine:
                 found |= await self._cache.elsewhere(list(missing))
                 missing = {key: data for key, data in missing.items() if key not in found}
             if missing:
-                made = await self._made(missing, kind, live=live)
+                make = self._made_once if live else self._made_now
+                made = await make(missing, kind)
                 found |= made
-                self._cache.keep(made)
                 if kind == "text":
                     await self._cache.share(made)
             else:
                 await anyio.lowlevel.checkpoint()
         return np.stack([found[key] for key in keys])
+
+    async def _made_once(self, missing: dict[str, bytes], kind: Kind) -> dict[str, Vectors]:
+        """Live texts. What another caller has under way is waited for: memories and the history are
+        searched for the same phrases at the same moment. If that comes to nothing, because the
+        other has failed or left, it is made here."""
+        found: dict[str, Vectors] = {}
+        while missing:
+            free = {key: data for key, data in missing.items() if key not in self._under_way}
+            if free:
+                over = asyncio.get_running_loop().create_future()
+                self._under_way |= dict.fromkeys(free, over)
+                try:
+                    found |= await self._made_now(free, kind, live=True)
+                finally:
+                    for key in free:
+                        del self._under_way[key]
+                    over.set_result(None)
+            else:
+                await asyncio.wait({self._under_way[key] for key in missing})
+            missing = {key: data for key, data in missing.items() if key not in found}
+            found |= {key: v for key in missing if (v := self._cache.here(key)) is not None}
+            missing = {key: data for key, data in missing.items() if key not in found}
+        return found
+
+    async def _made_now(
+        self, missing: dict[str, bytes], kind: Kind, *, live: bool = False
+    ) -> dict[str, Vectors]:
+        """Vectors that the model makes, kept for whoever asks next."""
+        made = await self._made(missing, kind, live=live)
+        self._cache.keep(made)
+        return made
 
     async def _made(
         self, missing: dict[str, bytes], kind: Kind, *, live: bool
