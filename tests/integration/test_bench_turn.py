@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bench.mind_loops import counted
 from bench.turn import main
 from bench.turn_figures import floor_overheads, overheads, per_second
 from bench.turn_load import Turn
@@ -85,3 +86,42 @@ def test_a_run_on_the_other_protocol_has_no_errors(tmp_path: Path) -> None:
     rows = json.loads(target.read_text())["results"]
     assert {row["stage"] for row in rows} >= {"first_text", "floor.first_text", "rate"}
     assert all(row["errors"] == 0 for row in rows)
+
+
+def test_people_with_a_past_are_measured_beside_a_script_that_recalls(tmp_path: Path) -> None:
+    target = tmp_path / "mind.json"
+    numbers = ["--memories", "0,20", "--history", "10,50", "--subcortex-delay", "1700"]
+    loops = ["--crowd", "2", "--rounds", "1", "--seconds", "0.5", "--pause", "0"]
+    assert main(["--parts", "mind", *numbers, *loops, "--json", str(target)]) == 0
+    rows = json.loads(target.read_text())["results"]
+    assert all(row["errors"] == 0 for row in rows)
+    of_group = {
+        (row["memories"], row["history"]): row for row in rows if row["stage"] == "mind.ratio"
+    }
+    assert set(of_group) == {(0, 10), (20, 10), (20, 50)}
+    assert of_group[0, 10]["memories_shown"] == 0
+    assert of_group[20, 50]["memories_shown"] > 0 < of_group[20, 50]["messages_shown"]
+    stages = {row["stage"] for row in rows}
+    assert {"mind.recall.subcortex", "mind.server.settled", "mind.floor.embed"} <= stages
+    [late] = [row for row in rows if row["stage"] == "mind.delay"]
+    assert late["speculative"] == 1.0
+    assert late["first_text_p50_ms"] >= 1500
+    assert [row["concurrency"] for row in rows if row["stage"] == "mind.rate"] == [2]
+
+
+@pytest.mark.parametrize(
+    "asides",
+    [
+        [],
+        [("m", 10.001), ("m", 10.002)],
+        [("m", 10.020)],
+        [("m", 10.001), ("", 10.5)],
+    ],
+    ids=["never", "twice", "after the model", "for no turn"],
+)
+def test_a_run_ends_where_the_subcortex_is_not_called_once_before_each_answer(
+    asides: list[tuple[str, float]],
+) -> None:
+    counted([turn()], {"m": STAMP}, [("m", 10.001)])
+    with pytest.raises(AssertionError):
+        counted([turn()], {"m": STAMP}, asides)
