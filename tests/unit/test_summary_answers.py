@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from time import perf_counter
 from uuid import UUID
 
 import pytest
 
 from mira.errors import ProviderMalformed
 from mira.memory.chunks import Line
+from mira.memory.lived.answer import bare, fields
 from mira.memory.lived.draft import Draft
 from mira.memory.lived.sentences import sentences
-from mira.memory.lived.summary import COMPLEXITIES, Summary
+from mira.memory.lived.summary import COMPLEXITIES, FIELDS, Summary
 from mira.messages.content import Role
 
 TRACE = (
@@ -255,6 +257,15 @@ def test_a_correction_that_spoils_a_field_leaves_it_as_it_was() -> None:
     assert after.precis == PRECIS
     with pytest.raises(ProviderMalformed):
         draft.corrected(before)("I'm sorry, I cannot do that.", False)
+
+
+def test_thoughts_are_passed_over_and_many_that_never_end_hold_up_nobody() -> None:
+    thought = '<think>One {"title": "No"} thing.</think>'
+    assert fields(f"{thought}{json.dumps(GOOD)}{thought}", FIELDS)["title"] == TITLE
+    assert bare(f"{thought} Noted. <THINKING>x</THINKING>") == "Noted."
+    began = perf_counter()
+    fields("<think>" * 20_000, FIELDS)
+    assert perf_counter() - began < 2
 
 
 def test_notes_on_a_part_are_read_as_json_or_as_they_are_and_cut_to_whole_sentences() -> None:

@@ -22,6 +22,7 @@ _NAMES = {
     "notes": ("notes", "note", "summary", "notizen"),
 }  # fmt: skip
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _FENCE = re.compile(r"^```\w*\s*$|```$", re.MULTILINE)
 _WHITE = re.compile(r"\s+")
 _MARKS = re.compile(r"^[\s*_#>\"'“”`-]+|[\s*_#\"'“”`]+$")
@@ -40,7 +41,7 @@ def fields(text: str, wanted: Iterable[str]) -> dict[str, Any]:
     """
     if len(text) > LONGEST:
         raise ProviderMalformed("The answer is far too long.")
-    text = _THOUGHT.sub("", storable(text)).strip().removeprefix("\ufeff")
+    text = _without_thoughts(storable(text)).strip().removeprefix("\ufeff")
     if not text:
         raise ProviderMalformed("The answer is empty.")
     names = tuple(wanted)
@@ -51,7 +52,14 @@ def fields(text: str, wanted: Iterable[str]) -> dict[str, Any]:
 
 def bare(text: str) -> str:
     """An answer as it is, in one line, for one that was to be a single text."""
-    return _text(_FENCE.sub("", _THOUGHT.sub("", storable(text))))
+    return _text(_FENCE.sub("", _without_thoughts(storable(text))))
+
+
+def _without_thoughts(text: str) -> str:
+    """Looked for up to where the last one ends: of many that never end each would be followed to
+    the end of the text."""
+    end = max((found.end() for found in _THOUGHT_ENDS.finditer(text)), default=0)
+    return _THOUGHT.sub("", text[:end]) + text[end:]
 
 
 def _in_json(text: str, names: tuple[str, ...]) -> dict[str, Any]:
