@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from bench.turn_processes import Double, Helper, Server
 
 #: Words in a reply.
 TOKENS = 20
+#: Seconds between the first turns, which wake the conversations, and those that are measured.
+REST = 1.0
 
 
 @dataclass
@@ -140,9 +143,7 @@ class Mind:
         plan = Plan(name, "closed", into.concurrency, seconds, pause=pause)
         self.script(into.delay_ms)
         with self._before_others():
-            turns = uvloop.run(
-                turn_load.run(self._server.url, list(group.keys), plan, self._double.forget)
-            )
+            turns = uvloop.run(turn_load.run(self._server.url, list(group.keys), plan, self._ready))
         asides = self._double.asides()
         stamps = self._double.stamps()
         counted(turns, stamps, asides)
@@ -158,6 +159,11 @@ class Mind:
         into.speculative += sum(one["speculative"] for one in accounts)
         into.shown += [one["memories"] for one in accounts]
         into.said += [one["passages"] for one in accounts]
+
+    def _ready(self) -> None:
+        """The first turns are over: let what they leave to do be over, too."""
+        time.sleep(REST)
+        self._double.forget()
 
     def floor(self, into: Rounds, seconds: float, number: int, pause: float) -> None:
         """One round of the bare script, with the same people."""
