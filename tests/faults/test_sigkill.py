@@ -127,6 +127,7 @@ def test_killed_at_any_step_nothing_accepted_is_lost_or_done_twice(
         settled = Residents({}, {}).rows(
             {"dsn": fresh_server.database_url},
             "select count(*) filter (where settled_at is null) as open, count(*) as all, "
-            "(select count(*) from outbox where kind = 'continuum') as undone from turns",
+            "(select count(*) from outbox where kind = 'continuum' and lane = 'turns') as undone "
+            "from turns",
         )
     assert settled == [{"open": 0, "all": 2, "undone": 0}]
