@@ -18,7 +18,7 @@ import msgspec
 from bench import provider_batches
 from bench import provider_wire as wire
 from bench.provider_answer import Asked, Protocol
-from bench.provider_script import ASIDE, Failure, load
+from bench.provider_script import ASIDE, KEEPER, Failure, load
 
 if TYPE_CHECKING:
     from bench.provider_double import ProviderDouble
@@ -174,7 +174,9 @@ class Connection(asyncio.Protocol):
             behaviour = double.script.aside
         else:
             double.requests.append(kept)
-            behaviour = double.script.take(asked.last_user_message)
+            behaviour = double.script.take(
+                asked.last_user_message, queued=wanted.get("model") != KEEPER
+            )
             found = _MARKER.search(asked.last_user_message)
             self.stamp = Stamp(asked.serial, found[1] if found else "", protocol, received)
             double.stamps.append(self.stamp)

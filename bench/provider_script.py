@@ -31,6 +31,7 @@ with any of these fields:
     contains        rules only: serves requests whose last user message contains this
 
 A request is served by the first rule that fits, else by the head of the queue, else by default.
+Requests to the model KEEPER, whose work begins when it likes, use up nothing of the queue.
 Requests to the model ASIDE, which is asked beside the conversation, are served by `aside` alone
 and kept apart: they use up nothing and stand among neither stamps nor requests.
 """
@@ -41,6 +42,8 @@ from typing import Any, Literal
 
 import msgspec
 
+#: The model of work that nobody waits for: the queue is not there for it.
+KEEPER = "keeper"
 #: The model that is asked beside the conversation, and what it says: what a message is about.
 ASIDE = "aside"
 ASIDE_ANSWER = (
@@ -123,8 +126,9 @@ class Script(msgspec.Struct, forbid_unknown_fields=True):
     aside: Behaviour = msgspec.field(default_factory=lambda: Behaviour(text=ASIDE_ANSWER))
     batches: BatchScript = msgspec.field(default_factory=BatchScript)
 
-    def take(self, last_user_message: str) -> Behaviour:
-        """The behaviour for the next request; used-up entries are gone."""
+    def take(self, last_user_message: str, *, queued: bool = True) -> Behaviour:
+        """The behaviour for the next request; used-up entries are gone. `queued`: the queue is
+        there for it."""
         for rule in self.rules:
             if rule.contains in last_user_message:
                 if rule.times is not None:
@@ -132,7 +136,7 @@ class Script(msgspec.Struct, forbid_unknown_fields=True):
                     if rule.times <= 0:
                         self.rules.remove(rule)
                 return rule
-        if self.queue:
+        if self.queue and queued:
             head = self.queue[0]
             head.times = (1 if head.times is None else head.times) - 1
             if head.times <= 0:

@@ -258,13 +258,16 @@ def server_process(
 
 
 @pytest.fixture
-def server(server_process: tuple[ServerProcess, Place]) -> Server:
+def server(server_process: tuple[ServerProcess, Place]) -> Iterator[Server]:
     """The session's server, a user of the test's own, and a double that echoes."""
     process, place = server_process
     process.double.reset()
     residents = Residents(place.app, place.engine)
     person = residents.add(f"u{SystemIds().new().hex[-12:]}")
-    return Server(process, person, residents, place)
+    yield Server(process, person, residents, place)
+    # What its user leaves to be done must not use up what the next test has scripted.
+    residents.rows(place.owner, "delete from outbox where user_id = $1 returning 1", person.id)
+    process.double.until_idle()
 
 
 def uid(n: int) -> UUID:

@@ -65,7 +65,7 @@ def test_a_segment_is_listed_ended_and_shown_with_its_summary(cli: Cli) -> None:
     for arguments in ((newest["id"],), ()):
         shown = cli("segments", "show", *arguments).out
         assert shown.startswith(f"{TITLE}\n")
-        for words in (TRACE, PRECIS, "drift", "ended", "double"):
+        for words in (TRACE, PRECIS, "drift", "ended", "keeper"):
             assert words in shown
     assert cli.json("show")["summary"]["trace"] == TRACE
 

@@ -60,7 +60,7 @@ def test_a_segment_that_is_ended_gets_its_summary_by_itself(
     assert segment["title"] == TITLE
     assert (summary["trace"], summary["precis"], summary["complexity"]) == (TRACE, PRECIS, 2.0)
     assert 0 <= summary["drift"] <= 1
-    assert (summary["provider"], summary["model"]) == ("anthropic", "double")
+    assert (summary["provider"], summary["model"]) == ("anthropic", "keeper")
     assert segment["collapsed_at"] >= segment["last_message_at"] >= segment["opened_at"]
     (listed,) = client.get("/v1/segments").json()["segments"]
     assert listed == segment

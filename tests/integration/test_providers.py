@@ -50,6 +50,7 @@ def test_a_conversation_with_tools_over_an_openai_compatible_endpoint(
     with Client(_ws(fresh_server), person.key) as client:
         client.say("note milk", "r1")
         frames = client.until(*CLOSING)
+        assert "reply" in frames[-1], f"{frames[-1]}\n{fresh_server.output()[-4000:]}"
         assert (frames[-1]["reply"], frames[-1]["tools_used"]) == ("Noted.", ["note"])
         double.script({"default": {"echo": True}})
         assert client.ask("thank you", "r2").endswith("thank you")

@@ -21,7 +21,7 @@ from uuid import UUID
 import asyncpg
 import httpx2
 
-from bench.provider_script import ASIDE
+from bench.provider_script import ASIDE, KEEPER
 from mira.clock import SystemClock
 from mira.ids import SystemIds
 from mira.store import keys
@@ -72,6 +72,12 @@ class DoubleProcess:
         """Echo the user's words, and forget what was received."""
         self.script({"default": {"echo": True}})
         self._http.delete("/_stamps").raise_for_status()
+
+    def until_idle(self, within: float = 3.0) -> None:
+        """Wait until nothing is being answered, but not for what is never to be answered."""
+        end = time.monotonic() + within
+        while self.state()["open"] and time.monotonic() < end:
+            time.sleep(0.01)
 
     def requests(self) -> list[dict[str, Any]]:
         """The bodies received since the last reset, oldest first."""
@@ -145,6 +151,8 @@ class ServerProcess:
             "ANTHROPIC_API_KEY": "sk-test-not-a-real-key",
             "MIRA_MODEL": "anthropic:double",
             "MIRA_MODEL_SUBCORTEX": f"anthropic:{ASIDE}",
+            "MIRA_MODEL_SUMMARY": f"anthropic:{KEEPER}",
+            "MIRA_MODEL_EXTRACTION": f"anthropic:{KEEPER}",
             # A machine that is slow must not change what is recalled.
             "MIRA_SUBCORTEX_DEADLINE": "20",
             "PYTHONWARNINGS": "default",
