@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from mira.actors.booking import booked
 from mira.actors.runtime.actor import Context
 from mira.errors import ProviderError, ProviderMalformed
 from mira.ids import Ids
@@ -145,7 +146,7 @@ class Questions:
             except ProviderError as error:
                 return Answered(tuple(calls), value, None if value is not None else error)
             if given is not None:
-                calls.append(self._booked(question, _record(given)))
+                calls.append(booked(self._ids.new(), _record(given), question.purpose))
                 given = None
             words = plain_text(finished.blocks)
             cut = finished.stop is StopReason.MAX_TOKENS
@@ -175,23 +176,9 @@ class Questions:
                         return item
             raise ProviderMalformed("The model's answer has no end.")
         finally:
-            calls += [self._booked(question, c) for c in (items.calls if items else ())]
-
-    def _booked(self, question: Question, call: CallRecord) -> NewCall:
-        return NewCall(
-            id=self._ids.new(),
-            purpose=question.purpose,
-            provider=call.provider,
-            model=call.model,
-            input_tokens=call.usage.input_tokens,
-            output_tokens=call.usage.output_tokens,
-            cache_read_tokens=call.usage.cache_read_tokens,
-            cache_write_tokens=call.usage.cache_write_tokens,
-            reported=call.usage.reported,
-            first_event_ms=call.first_event_ms,
-            total_ms=call.total_ms,
-            error=call.error,
-        )
+            calls += [
+                booked(self._ids.new(), c, question.purpose) for c in (items.calls if items else ())
+            ]
 
 
 def _record(given: Finished) -> CallRecord:

@@ -17,6 +17,7 @@ from uuid import UUID
 import msgspec
 
 from mira.actors import subcortex_answer
+from mira.actors.booking import booked
 from mira.actors.runtime.actor import Actor, Context
 from mira.clock import Clock
 from mira.errors import DeadlineExceeded, MiraError, ProviderError, ProviderOutage
@@ -171,13 +172,13 @@ class Subcortex(Actor):
             calls += items.calls if items is not None else ()
 
     def _book(self, ctx: Context, turn_id: UUID, calls: Sequence[CallRecord]) -> None:
-        booked = [_booked(self._parts.ids.new(), call) for call in calls]
-        if not booked:
+        written = [booked(self._parts.ids.new(), call, PURPOSE) for call in calls]
+        if not written:
             return
         try:
-            ctx.job(BOOKING, partial(self._write, turn_id, booked))
+            ctx.job(BOOKING, partial(self._write, turn_id, written))
         except MiraError as error:
-            log.warning("calls_not_booked", code=error.code, calls=len(booked))
+            log.warning("calls_not_booked", code=error.code, calls=len(written))
 
     async def _write(self, turn_id: UUID, calls: Sequence[NewCall]) -> None:
         parts = self._parts
@@ -202,20 +203,3 @@ def request_of(asked: Asked) -> Request:
 def is_weak(model: Model) -> bool:
     """Whether a model is given the short form: it holds little, or reads slowly."""
     return model.window < ROOMY or model.name.startswith("local:")
-
-
-def _booked(call_id: UUID, call: CallRecord) -> NewCall:
-    return NewCall(
-        id=call_id,
-        purpose=PURPOSE,
-        provider=call.provider,
-        model=call.model,
-        input_tokens=call.usage.input_tokens,
-        output_tokens=call.usage.output_tokens,
-        cache_read_tokens=call.usage.cache_read_tokens,
-        cache_write_tokens=call.usage.cache_write_tokens,
-        reported=call.usage.reported,
-        first_event_ms=call.first_event_ms,
-        total_ms=call.total_ms,
-        error=call.error,
-    )

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import anyio
 
+from mira.actors.booking import booked
 from mira.actors.checkpoints import Checkpoints
 from mira.actors.parts import Parts, Stage
 from mira.actors.tool_round import ToolRounds
@@ -41,7 +42,7 @@ from mira.messages.tool import ToolDescription
 from mira.messages.turn import Timings, TurnState, Usage
 from mira.prompt.bounds import bounded
 from mira.store import turns
-from mira.store.turns import Closing, Fence, NewCall, TakenTurn
+from mira.store.turns import Closing, Fence, TakenTurn
 from mira.telemetry import logger
 
 log = logger("turn")
@@ -283,7 +284,9 @@ class TurnRun:
                 attempt=self.voice.attempt,
                 state=state,
                 messages=self._transcript.to_store(self._parts.ids, partial.get(state, "complete")),
-                calls=tuple(_booked(self._parts.ids.new(), call) for call in self._calls),
+                calls=tuple(
+                    booked(self._parts.ids.new(), call, "conversation") for call in self._calls
+                ),
                 provider=provider,
                 model=model,
                 usage=self._usage,
@@ -301,20 +304,3 @@ class TurnRun:
             may_retry=not (self._rounds and self._rounds.journalled),
             bug=bug,
         )
-
-
-def _booked(call_id: UUID, call: CallRecord) -> NewCall:
-    return NewCall(
-        id=call_id,
-        purpose="conversation",
-        provider=call.provider,
-        model=call.model,
-        input_tokens=call.usage.input_tokens,
-        output_tokens=call.usage.output_tokens,
-        cache_read_tokens=call.usage.cache_read_tokens,
-        cache_write_tokens=call.usage.cache_write_tokens,
-        reported=call.usage.reported,
-        first_event_ms=call.first_event_ms,
-        total_ms=call.total_ms,
-        error=call.error,
-    )
