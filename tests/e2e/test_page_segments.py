@@ -260,6 +260,19 @@ def test_the_account_is_left_with_escape_and_a_running_reply_goes_on(
     running.reaches("complete")
 
 
+def test_the_focus_goes_back_though_something_was_said_elsewhere_meanwhile(
+    talk: Chat, server: Server
+) -> None:
+    first = talk.say("hello").reaches("complete")
+    dialog = how(first)
+    with http(server.url, server.person.key) as client:
+        assert client.post("/v1/chat", json={"message": "said elsewhere"}).status_code == 200
+    expect(talk.turn("said elsewhere").button("How this came about")).to_have_count(1)
+    talk.page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(first.button("How this came about")).to_be_focused()
+
+
 def test_words_are_shown_as_words_whatever_they_look_like(talk: Chat, server: Server) -> None:
     ended(server, 1, title=HOSTILE, trace=HOSTILE)
     Store(server).add(HOSTILE)

@@ -228,23 +228,37 @@ async def running_core(
         yield Core(database, system, conversations, feeds, model, parts, bugs.seen, listening)
 
 
-async def as_owner(place: Place, *statements: str) -> None:
-    """Run statements as the owner of a test's database, from another database of the server."""
+@asynccontextmanager
+async def owner_of(place: Place) -> AsyncIterator[Any]:
+    """A connection of the owner of a test's database, to another database of the server."""
     owner: Any = await asyncpg.connect(**{**place.owner, "database": "postgres"})
     try:
-        for statement in statements:
-            await owner.execute(statement.replace("$db", place.owner["database"]))
+        yield owner
     finally:
         await owner.close()
 
 
+async def as_owner(place: Place, *statements: str) -> None:
+    """Run statements as the owner of a test's database, from another database of the server."""
+    async with owner_of(place) as owner:
+        for statement in statements:
+            await owner.execute(statement.replace("$db", place.owner["database"]))
+
+
 async def cut_off(place: Place) -> None:
-    """The program's roles lose the database, and cannot come back."""
-    await as_owner(
-        place,
-        "revoke connect on database $db from public",
-        "select pg_terminate_backend(pid) from pg_stat_activity where datname = '$db'",
-    )
+    """The program's roles lose the database, and cannot come back. A connection that was about to
+    be opened may have passed the check before the right was taken away: it is waited for and
+    ended as well (while it starts it belongs to no database yet)."""
+    async with owner_of(place) as owner:
+        name = place.owner["database"]
+        await owner.execute(f"revoke connect on database {name} from public")
+        while await owner.fetchval(
+            "select count(case when datname = $1 then pg_terminate_backend(pid) end) + count(*)"
+            " from pg_stat_activity where backend_type = 'client backend'"
+            " and (datname = $1 or datname is null)",
+            name,
+        ):
+            await anyio.lowlevel.checkpoint()
 
 
 async def let_back(place: Place) -> None:

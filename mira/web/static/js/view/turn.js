@@ -22,7 +22,12 @@ export class TurnView {
   #said = h("div.said", {}, hidden("You said: "), this.#words, this.#state);
   #notices = h("div.notices");
   #parts = new Parts();
-  #end = h("div.ending");
+  #outcome = h("div.outcome");
+  #copy = copyButton(() => replyText(this.turn));
+  #how = howButton(() => this.actions.explain(this.turn));
+  #ended = h("time.reply-time", { datetime: "" });
+  #deeds = h("div.reply-actions", {}, this.#copy, this.#how, this.#ended);
+  #end = h("div.ending", {}, this.#outcome, this.#deeds);
   #reply = h(
     "div.reply",
     {},
@@ -61,6 +66,7 @@ export class TurnView {
     }
     this.#parts.update(turn, isRunning(turn));
     this.#drawEnd(newest);
+    this.#drawActions();
     this.#reply.hidden = !(running || isFinal(turn) || turn.parts.length > 0);
     this.#reply.classList.toggle("busy", running);
     this.#reply.setAttribute("aria-busy", String(running));
@@ -144,20 +150,21 @@ export class TurnView {
       if (newest) line.append(retry);
       children.push(line);
     }
-    if (isFinal(turn) && replyText(turn)) children.push(this.#actions());
-    this.#end.replaceChildren(...children);
+    this.#outcome.replaceChildren(...children);
   }
 
-  #actions() {
+  // The buttons are made once and stay: whoever has the focus on one of them, or has gone from it
+  // into a dialog, finds it again whatever else of the turn is drawn anew.
+  #drawActions() {
     const { turn } = this;
-    const copy = iconButton("copy", "Copy", () => copyFrom(copy, replyText(turn)));
-    copy.setAttribute("aria-label", "Copy the reply");
-    const how = iconButton("info", "How this came about", () => this.actions.explain(turn));
-    how.setAttribute("aria-haspopup", "dialog");
-    const time = turn.endedAt
-      ? h("time.reply-time", { datetime: turn.endedAt }, timeOfDay(turn.endedAt))
-      : null;
-    return h("div.reply-actions", {}, copy, turn.id ? how : null, time);
+    this.#deeds.hidden = !(isFinal(turn) && replyText(turn));
+    if (this.#deeds.hidden) return;
+    this.#how.hidden = !turn.id;
+    const at = turn.endedAt ?? "";
+    if (at !== this.#ended.getAttribute("datetime")) {
+      this.#ended.setAttribute("datetime", at);
+      this.#ended.textContent = at && timeOfDay(at);
+    }
   }
 
   #announce() {
@@ -167,6 +174,18 @@ export class TurnView {
     this.actions.announce(this.#parts.takeFinished(!running));
     if (!running && ENDINGS[this.turn.state]) this.actions.announce(ENDINGS[this.turn.state][1]);
   }
+}
+
+function copyButton(words) {
+  const button = iconButton("copy", "Copy", () => copyFrom(button, words()));
+  button.setAttribute("aria-label", "Copy the reply");
+  return button;
+}
+
+function howButton(explain) {
+  const button = iconButton("info", "How this came about", explain);
+  button.setAttribute("aria-haspopup", "dialog");
+  return button;
 }
 
 function noticeLine({ kind, detail }) {
