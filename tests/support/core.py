@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import anyio
 import asyncpg
 
 from mira.actors.conversations import Conversations
