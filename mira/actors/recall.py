@@ -1,8 +1,10 @@
 """What a turn recalls before the model is asked. No actor: the door calls it.
 
-Two things start together: a search with the message as it stands, and the Subcortex. When that
-answers in time its phrases replace the message; when it is late, fails or answers rubbish, what
-was found first stands. Each part is isolated: one that fails is left out and named.
+The Subcortex is asked first. Where it has not answered within its head start, a search with the
+message as it stands begins beside it; when it answers in time its phrases replace the message, and
+when it is late, fails or answers rubbish, that search stands. So a quick Subcortex saves a search,
+and a slow one costs no more than its deadline. Each part is isolated: one that fails is left out
+and named.
 """
 
 from __future__ import annotations
@@ -42,6 +44,10 @@ T = TypeVar("T")
 
 #: Seconds that each part may take.
 LONGEST = 3.0
+#: Seconds that the Subcortex has before the message itself is searched. A model takes longer than
+#: this, and its deadline leaves a search more than it takes; one that answers sooner has made the
+#: search needless.
+HEAD_START = 0.15
 #: Characters of a message in which names are looked for: what takes a few milliseconds.
 NAMED_IN = 600
 
@@ -63,14 +69,16 @@ class Recall:
 
     def __init__(
         self, searches: Searches, recogniser: Recogniser | None, clock: Clock, ids: Ids, *,
-        longest: float = LONGEST,
+        longest: float = LONGEST, head_start: float = HEAD_START,
     ) -> None:  # fmt: skip
-        """`longest`: seconds that each part may take."""
+        """`longest`: seconds that each part may take; `head_start`: those of the Subcortex before
+        the message itself is searched."""
         self.searches = searches
         self.recogniser = recogniser
         self.clock = clock
         self.ids = ids
         self.longest = longest
+        self.head_start = head_start
 
     async def for_turn(self, wanted: Wanted, consider: Consider | None = None) -> Recalled:
         """What the model is to be shown, within the deadline of `consider` and that of a search.
@@ -103,6 +111,7 @@ class _Turn:
         self._clock = surroundings.clock
         self._ids = surroundings.ids
         self._longest = surroundings.longest
+        self._head_start = surroundings.head_start
         self._wanted = wanted
         self._timings: dict[str, float] = {}
         self._failed: dict[str, str] = {}
@@ -113,9 +122,12 @@ class _Turn:
         began = self._clock.monotonic()
         by_message, by_phrases = _Search(), _Search()
         speculating, naming = anyio.CancelScope(), anyio.CancelScope()
+        unhelped = anyio.Event()
+        if consider is None:
+            unhelped.set()
         considered: Considered | None = None
         async with anyio.create_task_group() as group:
-            group.start_soon(self._speculate, by_message, speculating)
+            group.start_soon(self._speculate, by_message, unhelped, speculating)
             group.start_soon(self._find_names, naming)
             group.start_soon(self._read_replies)
             in_context = await self._part("retained", self._in_context) or ()
@@ -128,6 +140,7 @@ class _Turn:
                 speculating.cancel()
                 entities = tuple(dict.fromkeys((*considered.entities, *self._names)))
                 await self._search(by_phrases, considered.phrases, entities, "recall")
+            unhelped.set()
         used = by_message if by_phrases.empty else by_phrases
         haul = Haul(
             retained=retained(in_context, _choice(considered)),
@@ -145,8 +158,13 @@ class _Turn:
 
     # What goes on at the same time.
 
-    async def _speculate(self, search: _Search, scope: anyio.CancelScope) -> None:
+    async def _speculate(
+        self, search: _Search, unhelped: anyio.Event, scope: anyio.CancelScope
+    ) -> None:
+        """Search with the message when the head start is over, or at once when `unhelped`."""
         with scope:
+            with anyio.move_on_after(self._head_start):
+                await unhelped.wait()
             words = self._wanted.words[:LONGEST_PHRASE]
             await self._search(search, (words,), (), "speculative")
 

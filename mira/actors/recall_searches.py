@@ -20,7 +20,15 @@ from mira.memory.query import RecallQuery
 from mira.memory.search import MemoryHit
 from mira.memory.surfacing import CAP, LINKED, PASSAGES
 from mira.messages.content import plain_text
-from mira.store import history, memories, passage_search, postings, spaces, vectors
+from mira.store import (
+    history,
+    memories,
+    passage_search,
+    postings,
+    signatures,
+    spaces,
+    vectors,
+)
 from mira.store.database import Database
 from mira.store.memory_search import SHARED
 from mira.store.spaces import Source
@@ -133,12 +141,15 @@ class Searches:
             # Units from 1 are the pieces of a message; the first ones of each come first.
             first = [at for at in np.argsort(said.units, kind="stable") if said.units[at] > 0]
             whole = await postings.corpus(tx, user_id, Source.MEMORIES)
+            signs = None
+            if vectors.method(whole.documents) == "signs" and first:
+                signs = await signatures.read(tx, user_id, Source.MEMORIES, space)
             likeness: dict[int, float] = {}
             for at in first[:PIECES]:
                 piece = said.vectors[at].tolist()
                 near = await vectors.nearest(
                     tx, user_id, Source.MEMORIES, space, piece, documents=whole.documents,
-                    limit=LIKE_REPLIES + len(wanted.surfaced),
+                    limit=LIKE_REPLIES + len(wanted.surfaced), signs=signs,
                 )  # fmt: skip
                 for one in near:
                     if one.similarity >= LIKENESS:

@@ -61,7 +61,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
 
 
 class Attached(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="file"):
-    """A file that a user gave with a message; its bytes and words are kept apart under `file_id`."""
+    """A file that a user gave with a message; bytes and words are kept apart under `file_id`."""
 
     file_id: UUID
     name: str

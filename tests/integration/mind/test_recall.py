@@ -330,6 +330,44 @@ async def test_a_superseded_memory_that_stays_brings_what_stands_in_its_place(
 # What happens at the same time, and what goes wrong.
 
 
+async def test_a_quick_subcortex_saves_the_search_with_the_message(
+    mind: Recalling, user: User
+) -> None:
+    await remember(mind, user.id, DAHON)
+    recall = Recall(
+        mind.searches, None, SystemClock(), SystemIds(), longest=PATIENCE, head_start=PATIENCE
+    )
+    turn_id = await mind.here.turn(user.id)
+
+    async def consider(_offered: tuple[InContext, ...]) -> Considered:
+        return phrases("the Dahon folding bike")
+
+    wanted = Wanted(user_id=user.id, turn_id=turn_id, words="and that one?")
+    recalled = await recall.for_turn(wanted, consider)
+    assert texts(recalled) == [DAHON]
+    assert not any(name.startswith("speculative") for name in recalled.timings)
+    assert "speculative" not in await mind.traces(user.id, turn_id)
+
+
+async def test_a_subcortex_that_fails_at_once_leaves_no_head_start_to_wait_for(
+    mind: Recalling, user: User
+) -> None:
+    await remember(mind, user.id, DAHON)
+    recall = Recall(
+        mind.searches, None, SystemClock(), SystemIds(), longest=PATIENCE, head_start=10 * PATIENCE
+    )
+    turn_id = await mind.here.turn(user.id)
+
+    async def consider(_offered: tuple[InContext, ...]) -> Considered:
+        return Considered(fallback=Fallback.FAILED)
+
+    wanted = Wanted(user_id=user.id, turn_id=turn_id, words="the folding bike")
+    with anyio.fail_after(PATIENCE):
+        recalled = await recall.for_turn(wanted, consider)
+    assert texts(recalled) == [DAHON]
+    assert recalled.speculative
+
+
 async def test_the_message_is_searched_while_the_subcortex_thinks(
     mind: Recalling, user: User
 ) -> None:
