@@ -64,12 +64,8 @@ const composer = new Composer({
   send: by("send"),
   stop: by("stop"),
   count: by("count"),
-  attach: by("attach"),
-  picker: by("picker"),
-  row: by("attaching"),
-  announce: (text) => announcer.say(text),
-  onSend: (text, files) => {
-    session.send(text, files);
+  onSend: (text) => {
+    session.send(text);
     view.goToEnd();
   },
   onStop: () => session.cancel(thread.running() ?? thread.turns.find(isOpen)),
