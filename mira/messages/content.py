@@ -6,7 +6,10 @@ kind in `type`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
+from typing import Literal
+from uuid import UUID
 
 import msgspec
 
@@ -57,18 +60,55 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
     is_error: bool = False
 
 
-Block = Text | Thinking | RedactedThinking | ToolUse | ToolResult
+class Attached(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="file"):
+    """A file that a user gave with a message; bytes and words are kept apart under `file_id`."""
+
+    file_id: UUID
+    name: str
+    kind: Literal["image", "document"]
+    #: What the bytes are, such as `image/png` or `application/pdf`.
+    media_type: str
+    size: int
+
+
+Block = Text | Thinking | RedactedThinking | ToolUse | ToolResult | Attached
+
+
+class Image(msgspec.Struct, frozen=True, kw_only=True):
+    """A picture as a model is shown it. In requests only, never stored in a message."""
+
+    name: str
+    media_type: str
+    content: bytes
+    width: int
+    height: int
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """A document as a model is shown it: `words`, bounded, or the file itself where the provider
+    reads such files. In requests only, never stored in a message."""
+
+    name: str
+    media_type: str
+    words: str
+    #: The file itself; empty where only the words are to be shown.
+    content: bytes = b""
+    pages: int | None = None
+
+
+#: What a message of a request may hold.
+Shown = Block | Image | Document
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
     """One message of the conversation as prompts see it."""
 
     role: Role
-    blocks: tuple[Block, ...]
+    blocks: tuple[Shown, ...]
 
 
-def plain_text(blocks: tuple[Block, ...]) -> str:
-    """The words of `blocks`, without reasoning and tools, joined as they stand."""
+def plain_text(blocks: Iterable[Shown]) -> str:
+    """The words of `blocks`, without reasoning, tools and files, joined as they stand."""
     return "".join(b.text for b in blocks if isinstance(b, Text))
 
 
