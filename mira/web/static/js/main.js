@@ -64,8 +64,12 @@ const composer = new Composer({
   send: by("send"),
   stop: by("stop"),
   count: by("count"),
-  onSend: (text) => {
-    session.send(text);
+  attach: by("attach"),
+  picker: by("picker"),
+  row: by("attaching"),
+  announce: (text) => announcer.say(text),
+  onSend: (text, files) => {
+    session.send(text, files);
     view.goToEnd();
   },
   onStop: () => session.cancel(thread.running() ?? thread.turns.find(isOpen)),

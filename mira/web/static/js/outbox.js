@@ -3,6 +3,7 @@
 
 const OUTBOX = "mira.outbox";
 const DRAFT = "mira.draft";
+const FILES = "mira.draft.files";
 
 function read(key, otherwise) {
   try {
@@ -28,10 +29,11 @@ export function newRequestId() {
 }
 
 export class Outbox {
-  #entries = read(OUTBOX, []); // {requestId, content, at, user}, oldest first
+  #entries = read(OUTBOX, []); // {requestId, content, files, at, user}, oldest first
 
-  add(content, user) {
-    const entry = { requestId: newRequestId(), content, at: new Date().toISOString(), user };
+  add(content, files, user) {
+    const at = new Date().toISOString();
+    const entry = { requestId: newRequestId(), content, files, at, user };
     this.#entries.push(entry);
     this.#save();
     return entry;
@@ -67,6 +69,12 @@ export class Outbox {
 export const draft = {
   read: () => read(DRAFT, ""),
   write: (text) => write(DRAFT, text),
+};
+
+/** The files of the draft that the server has already. */
+export const kept = {
+  read: () => read(FILES, []),
+  write: (files) => write(FILES, files),
 };
 
 /** Signed out on purpose: nothing stays in this tab. */

@@ -6,6 +6,7 @@ import { Connection } from "./connection.js";
 import {
   applyEvent,
   expectRetry,
+  filesOf,
   isFinal,
   isOpen,
   loseTrack,
@@ -36,32 +37,33 @@ export class Session {
 
   /** Read the history, show what was left unsent, connect. Returns false if there is no session. */
   async start() {
-    for (const { requestId, content, at } of this.outbox.all()) {
-      if (!this.thread.getRequest(requestId)) this.thread.addUnsent(requestId, content, at);
+    for (const entry of this.outbox.all()) {
+      const { requestId } = entry;
+      if (!this.thread.getRequest(requestId)) this.thread.addUnsent(requestId, entry);
     }
     if (!(await this.#mayConnect())) return false;
     this.connection.start();
     return true;
   }
 
-  send(content) {
-    const { requestId, at } = this.outbox.add(content, this.#user);
-    this.thread.addUnsent(requestId, content, at);
-    this.#deliver(requestId, content);
+  send(content, files) {
+    const entry = this.outbox.add(content, files, this.#user);
+    this.thread.addUnsent(entry.requestId, entry);
+    this.#deliver(entry.requestId);
   }
 
   resend(turn) {
     turn.state = "sending";
     turn.problem = undefined;
     this.thread.changed(turn);
-    this.#deliver(turn.requestId, turn.content);
+    this.#deliver(turn.requestId);
   }
 
-  /** Give up a message that was refused; returns its text. */
+  /** Give up a message that was refused; returns it: {content, files}. */
   withdraw(turn) {
     this.outbox.settle(turn.requestId);
     this.thread.remove(turn);
-    return turn.content;
+    return turn;
   }
 
   cancel(turn) {
@@ -101,9 +103,15 @@ export class Session {
     return true; // or not reachable: the connection goes on trying
   }
 
-  #deliver(requestId, content) {
-    const frame = { type: "message", request_id: requestId, content, include_thinking: true };
+  #deliver(requestId) {
     const turn = this.thread.getRequest(requestId);
+    const frame = {
+      type: "message",
+      request_id: requestId,
+      content: turn.content,
+      attachments: turn.files.map((file) => file.id),
+      include_thinking: true,
+    };
     if ((turn.tries ?? 0) >= MOST_TRIES) {
       turn.state = "refused";
       turn.tries = 0;
@@ -123,10 +131,11 @@ export class Session {
     const ids = new Set(open.map((turn) => turn.turn_id));
     const lost = this.thread.turns.filter((turn) => turn.id && !isFinal(turn) && !ids.has(turn.id));
     lost.forEach(loseTrack);
-    for (const { turn_id: id, request_id: requestId, content, state } of open) {
+    for (const { turn_id: id, request_id: requestId, content, attachments, state } of open) {
       this.outbox.settle(requestId);
-      const turn = this.thread.accept(requestId, id) ?? this.thread.ensure(id, { content });
+      const turn = this.thread.accept(requestId, id) ?? this.thread.ensure(id, {});
       turn.content ||= content;
+      if (turn.files.length === 0) turn.files = filesOf(attachments ?? []);
       turn.at ??= new Date().toISOString();
       turn.state = state;
       this.thread.changed(turn, true);
@@ -138,8 +147,8 @@ export class Session {
       const turn = this.thread.getRequest(requestId);
       if (turn) this.thread.remove(turn);
     }
-    for (const { requestId, content } of this.outbox.all()) {
-      if (this.thread.getRequest(requestId)?.state === "sending") this.#deliver(requestId, content);
+    for (const { requestId } of this.outbox.all()) {
+      if (this.thread.getRequest(requestId)?.state === "sending") this.#deliver(requestId);
     }
     await this.#syncUntilDone();
     // How did those end that have no answer? Their events still know, if the log is there.
@@ -191,8 +200,9 @@ export class Session {
     this.thread.changed(turn);
   }
 
-  #begun({ turn_id: id, content, state }) {
-    const turn = this.thread.ensure(id, { content, at: new Date().toISOString() });
+  #begun({ turn_id: id, content, attachments, state }) {
+    const files = filesOf(attachments ?? []);
+    const turn = this.thread.ensure(id, { content, files, at: new Date().toISOString() });
     if (isOpen({ state })) {
       turn.state = state; // for a turn that was at its end: a retry, perhaps from another device
     } else if (!isFinal(turn)) {
@@ -209,7 +219,7 @@ export class Session {
       if (retryAfter != null) {
         turn.problem = "The server is busy; trying again";
         clearTimeout(this.#resends.get(requestId));
-        const again = () => this.#deliver(requestId, turn.content);
+        const again = () => this.#deliver(requestId);
         this.#resends.set(requestId, setTimeout(again, Math.max(0.2, retryAfter) * 1000));
       } else {
         turn.state = "refused";

@@ -26,9 +26,9 @@ export class Thread extends EventTarget {
   }
 
   /** A message that has not been accepted yet. */
-  addUnsent(requestId, content, at) {
-    const turn = createTurn({ requestId, content, at, state: "sending", rank: this.#rank(LEAVING) });
-    return this.#insert(turn);
+  addUnsent(requestId, { content, files = [], at }) {
+    const rank = this.#rank(LEAVING);
+    return this.#insert(createTurn({ requestId, content, files, at, state: "sending", rank }));
   }
 
   /** The server has accepted `requestId` as turn `id`. Returns the turn, or undefined if the

@@ -18,6 +18,7 @@ export function createTurn(fields = {}) {
     seq: null, // the server's turn_seq, known from history
     rank: 0, // place in the thread while seq is unknown
     content: "",
+    files: [], // {id, name, kind, size} given with what was said
     at: null,
     state: "received",
     attempt: 0,
@@ -150,6 +151,7 @@ export function mergeStored(turn, message) {
   turn.stored.set(message.position, message);
   if (message.role === "user") {
     turn.content = wordsOf(message.blocks);
+    turn.files = filesOf(message.blocks);
     turn.at = message.created_at;
   } else {
     turn.at ??= message.created_at; // a turn that no words of the user began
@@ -181,6 +183,12 @@ const wordsOf = (blocks) =>
     .filter((block) => block.type === "text")
     .map((block) => block.text)
     .join("");
+
+/** The files among blocks, as a turn holds them. */
+export const filesOf = (blocks) =>
+  blocks
+    .filter((block) => block.type === "file")
+    .map(({ file_id: id, name, kind, size }) => ({ id, name, kind, size }));
 
 function partsOf(messages) {
   const parts = [];

@@ -1,14 +1,19 @@
 // The message field: grows with its text, sends on Enter, keeps the draft.
 
+import { ACCEPTED } from "../file_api.js";
 import { draft } from "../outbox.js";
+import { Attaching } from "./attaching.js";
 
 const LIMIT = 100_000; // code points, as the server counts
 const WARN = 90_000;
 
 export class Composer {
-  /** `onSend(text)`, `onStop()`. */
-  constructor({ form, field, send, stop, count, onSend, onStop }) {
+  /** `onSend(text, files)`, `onStop()`, `announce(text)`. */
+  constructor({ form, field, send, stop, count, attach, picker, row, onSend, onStop, announce }) {
     Object.assign(this, { form, field, send, stop, count, onSend, onStop });
+    this.files = null; // while what was kept of a draft is put back
+    this.files = new Attaching(row, { onChange: () => this.#changed(), announce });
+    this.#takeFiles(attach, picker);
     // On a touch screen there is no Shift+Enter: there Enter breaks the line, the button sends.
     this.enterSends = !matchMedia("(hover: none) and (pointer: coarse)").matches;
     field.enterKeyHint = this.enterSends ? "send" : "enter";
@@ -41,9 +46,11 @@ export class Composer {
     this.field.focus({ preventScroll: true });
   }
 
-  /** Put `text` in front of what is written, to be changed and sent again. */
-  restore(text) {
-    this.field.value = this.field.value ? `${text}\n${this.field.value}` : text;
+  /** Put a message in front of what is written, to be changed and sent again. */
+  restore({ content, files }) {
+    const { value } = this.field;
+    this.field.value = value && content ? `${content}\n${value}` : content || value;
+    this.files.restore(files);
     this.#changed();
     this.#focus();
   }
@@ -56,12 +63,44 @@ export class Composer {
     this.#submit();
   }
 
+  // Files are chosen with the button, pasted, or dropped on the form.
+  #takeFiles(attach, picker) {
+    const { form, field } = this;
+    picker.accept = ACCEPTED;
+    attach.addEventListener("click", () => picker.click());
+    picker.addEventListener("change", () => {
+      this.files.add([...picker.files]);
+      picker.value = ""; // the same file may be chosen again
+      this.#focus();
+    });
+    field.addEventListener("paste", (event) => {
+      const files = [...event.clipboardData.files];
+      if (files.length === 0 || event.clipboardData.types.includes("text/plain")) return;
+      event.preventDefault();
+      this.files.add(files);
+    });
+    const holds = (event) => event.dataTransfer.types.includes("Files");
+    form.addEventListener("dragover", (event) => {
+      if (!holds(event)) return;
+      event.preventDefault();
+      form.classList.add("over");
+    });
+    form.addEventListener("dragleave", (event) => {
+      if (!form.contains(event.relatedTarget)) form.classList.remove("over");
+    });
+    form.addEventListener("drop", (event) => {
+      form.classList.remove("over");
+      if (!holds(event)) return;
+      event.preventDefault();
+      this.files.add([...event.dataTransfer.files]);
+    });
+  }
+
   #submit() {
+    if (this.send.disabled) return;
     const text = this.field.value.trim();
-    if (this.send.disabled || text === "") return;
     this.field.value = "";
-    this.#changed();
-    this.onSend(text);
+    this.onSend(text, this.files.take());
   }
 
   #grow() {
@@ -77,6 +116,7 @@ export class Composer {
     count.hidden = length < WARN;
     count.textContent = `${length.toLocaleString()} of ${LIMIT.toLocaleString()} characters`;
     count.classList.toggle("over", length > LIMIT);
-    this.send.disabled = field.value.trim() === "" || length > LIMIT;
+    const nothing = field.value.trim() === "" && (this.files?.empty ?? true);
+    this.send.disabled = nothing || length > LIMIT || !(this.files?.settled ?? true);
   }
 }

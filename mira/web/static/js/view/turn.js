@@ -3,6 +3,7 @@
 import { dayName, timeOfDay } from "../dates.js";
 import { h, hidden, icon, iconButton, copyFrom } from "../dom.js";
 import { isFinal, isRunning, replyText } from "../turn.js";
+import { fileChip } from "./files.js";
 import { Parts } from "./parts.js";
 
 const LONG = 1_600;
@@ -18,8 +19,9 @@ export class TurnView {
   #day = h("div.day", { role: "separator" });
   #words = h("div.bubble", { dir: "auto" });
   #more = h("button.more", { type: "button", onclick: () => this.#unfold() }, "Show all");
+  #files = h("ul.files", { "aria-label": "Files" });
   #state = h("div.said-state");
-  #said = h("div.said", {}, hidden("You said: "), this.#words, this.#state);
+  #said = h("div.said", {}, hidden("You said: "), this.#words, this.#files, this.#state);
   #notices = h("div.notices");
   #parts = new Parts();
   #outcome = h("div.outcome");
@@ -39,6 +41,7 @@ export class TurnView {
   );
   element = h("article.turn", {}, this.#said, this.#reply);
   #content = null;
+  #drawnFiles = null;
   #drawnEnd = "";
   #drawnState = "";
   #followed = false;
@@ -84,10 +87,17 @@ export class TurnView {
   }
 
   #drawContent() {
-    const { content } = this.turn;
+    const { content, files } = this.turn;
+    const named = files.map((file) => file.id).join(" ");
+    if (named !== this.#drawnFiles) {
+      this.#drawnFiles = named;
+      this.#files.hidden = files.length === 0;
+      this.#files.replaceChildren(...files.map((file) => h("li", {}, fileChip(file))));
+    }
+    this.#said.hidden = content === "" && files.length === 0;
     if (content === this.#content) return;
     this.#content = content;
-    this.#said.hidden = content === "";
+    this.#words.hidden = content === "";
     this.#words.textContent = content;
     const long = content.length > LONG || content.split("\n", MANY_LINES + 1).length > MANY_LINES;
     this.#words.classList.toggle("folded", long);
