@@ -112,6 +112,16 @@ def plain_text(blocks: Iterable[Shown]) -> str:
     return "".join(b.text for b in blocks if isinstance(b, Text))
 
 
+def stored(blocks: Iterable[Shown]) -> tuple[Block, ...]:
+    """Those of `blocks` that are stored: all but the forms of files."""
+    return tuple(b for b in blocks if not isinstance(b, Image | Document))
+
+
+def attached_in(blocks: Iterable[Shown]) -> tuple[Attached, ...]:
+    """The files that are named in `blocks`, in order."""
+    return tuple(b for b in blocks if isinstance(b, Attached))
+
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(tuple[Block, ...])
 
