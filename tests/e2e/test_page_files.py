@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -141,4 +140,3 @@ def test_on_a_narrow_screen_nothing_goes_over_the_edge(
         "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
     assert wide == 0
-    assert re.fullmatch(r"\d+", str(wide))
