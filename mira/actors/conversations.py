@@ -31,7 +31,7 @@ from mira.messages.stream import AnyTurnEvent
 from mira.messages.text import is_storable
 from mira.messages.turn import CancelTurn, SettleAction, TakeTurns, TurnState
 from mira.messages.wire import PendingAction, QueuedTurn, TurnBegun
-from mira.store import effects, history, turns
+from mira.store import effects, history, turns, waiting_turns
 from mira.store.database import Database
 from mira.store.turns import WAKE_LANE, AcceptedTurn
 
@@ -237,7 +237,7 @@ class Conversations:
     async def standing(self, user_id: UUID) -> Standing:
         """The turn that runs, those that wait, and the actions that wait for the user."""
         async with self._database.user(user_id) as tx:
-            waiting = await turns.waiting(tx, user_id)
+            waiting = await waiting_turns.read(tx, user_id)
             confirmations = await effects.confirmations(tx, user_id, self._clock.now())
         running = [t for t in waiting if t.state == TurnState.RUNNING]
         return Standing(

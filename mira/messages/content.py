@@ -74,7 +74,7 @@ class Attached(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
 Block = Text | Thinking | RedactedThinking | ToolUse | ToolResult | Attached
 
 
-class Image(msgspec.Struct, frozen=True, kw_only=True):
+class Image(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="image"):
     """A picture as a model is shown it. In requests only, never stored in a message."""
 
     name: str
@@ -84,7 +84,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     height: int
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class Document(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="document"):
     """A document as a model is shown it: `words`, bounded, or the file itself where the provider
     reads such files. In requests only, never stored in a message."""
 

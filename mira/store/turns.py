@@ -21,10 +21,9 @@ from mira.messages.content import (
     attached_in,
     decode_blocks,
     encode_blocks,
-    plain_text,
 )
 from mira.messages.turn import TakeTurns, Timings, TurnState, Usage
-from mira.messages.wire import QueuedTurn, encode_durable
+from mira.messages.wire import encode_durable
 from mira.store.database import Caller, Tx
 
 #: Lane and key of a door's wake-up (as written by wake_door).
@@ -372,28 +371,6 @@ async def page(tx: Tx, user_id: UUID, *, before: int | None, limit: int) -> list
         user_id, before, limit,
     )  # fmt: skip
     return [_record(row) for row in rows]
-
-
-async def waiting(tx: Tx, user_id: UUID) -> list[QueuedTurn]:
-    """The running and the waiting turns, in order."""
-    rows = await tx.fetch(
-        "select t.id, t.request_id, t.state, m.content from turns t "
-        "left join messages m on m.user_id = t.user_id and m.turn_seq = t.seq "
-        "and m.attempt = 0 and m.position = 0 "
-        "where t.user_id = $1 and t.state in ('received', 'running') order by t.seq",
-        user_id,
-    )
-    return [
-        QueuedTurn(
-            turn_id=row["id"],
-            request_id=row["request_id"],
-            content=plain_text(blocks),
-            state=row["state"],
-            attachments=attached_in(blocks),
-        )
-        for row in rows
-        for blocks in [decode_blocks(row["content"] or "[]")]
-    ]
 
 
 _SELECT = """
