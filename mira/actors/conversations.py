@@ -7,7 +7,7 @@ never slows it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from datetime import datetime
 from uuid import UUID
@@ -25,16 +25,18 @@ from mira.clock import Clock
 from mira.errors import DeadlineExceeded, StaleEpoch, Unavailable, ValidationFailed
 from mira.ids import Ids
 from mira.messages.base import DurableRow, Message, Written
-from mira.messages.content import Text
+from mira.messages.content import Text, attached_in, plain_text
 from mira.messages.segment import CollapseSegment, PauseSegment, ResumeSegment
 from mira.messages.stream import AnyTurnEvent
 from mira.messages.text import is_storable
 from mira.messages.turn import CancelTurn, SettleAction, TakeTurns, TurnState
 from mira.messages.wire import PendingAction, QueuedTurn, TurnBegun
-from mira.store import effects, history, turns
+from mira.store import effects, history, turns, waiting_turns
 from mira.store.database import Database
 from mira.store.turns import WAKE_LANE, AcceptedTurn
 
+#: Files that may go with one message.
+MAX_FILES = 10
 MAX_CHARACTERS = 100_000
 MAX_REQUEST_ID = 200
 #: How the request_ids of turns begin that the server itself begins (see begin_follow_up).
@@ -95,10 +97,11 @@ class Conversations:
         *,
         request_id: str,
         content: str,
-        attachments: int = 0,
+        attachments: Sequence[UUID] = (),
         source: str = "",
     ) -> Receipt:
-        """Store a message; it will be answered, whatever happens to this process.
+        """Store a message with its files, by their ids; it will be answered, whatever happens to
+        this process. With files it may be without words.
 
         `source` names the connection that sends it: its own feed is not told of it. Raises
         ValidationFailed naming the field; Conflict when the request_id stands for other words;
@@ -114,8 +117,9 @@ class Conversations:
                 turn_id=self._ids.new(),
                 message_id=self._ids.new(),
                 request_id=request_id,
-                digest=hashlib.sha256(content.encode()).digest(),
-                blocks=(Text(text=content),),
+                digest=_digest(content, attachments),
+                blocks=(Text(text=content),) if content else (),
+                files=attachments,
                 at=now,
                 limit=self._waiting_turns,
                 generation=self._generation,
@@ -123,7 +127,7 @@ class Conversations:
             self._wake(user_id, accepted, now)
         if not accepted.duplicate:
             self._reached(Stage.ACCEPTED, accepted.turn_id)
-            self._tell_others(user_id, accepted.turn_id, content, source)
+            self._tell_others(user_id, accepted, content, source)
         return Receipt(
             turn_id=accepted.turn_id,
             request_id=request_id,
@@ -144,10 +148,14 @@ class Conversations:
         # The lane has this one row, so it is always the head.
         self._system.durable_written(Written(row=row, head=True))
 
-    def _tell_others(self, user_id: UUID, turn_id: UUID, content: str, source: str) -> None:
-        self._feeds.of(user_id).append(
-            TurnBegun(turn_id=turn_id, content=content, state=TurnState.RECEIVED), source
-        )
+    def _tell_others(
+        self, user_id: UUID, accepted: AcceptedTurn, content: str, source: str
+    ) -> None:
+        begun = TurnBegun(
+            turn_id=accepted.turn_id, content=content, state=TurnState.RECEIVED,
+            attachments=accepted.attached,
+        )  # fmt: skip
+        self._feeds.of(user_id).append(begun, source)
 
     async def cancel(self, user_id: UUID, turn_id: UUID) -> TurnState:
         """Stop a turn, running or waiting; a final one stays as it is. Returns where it stood.
@@ -174,8 +182,9 @@ class Conversations:
             record = await turns.get(tx, user_id, turn_id)
             said = await history.of_turn(tx, user_id, turn_id)
         self._wake(user_id, accepted, now)
-        words = "".join(b.text for b in said[0].blocks if isinstance(b, Text)) if said else ""
-        self._tell_others(user_id, turn_id, words, source)
+        blocks = said[0].blocks if said else ()
+        accepted = msgspec.structs.replace(accepted, attached=attached_in(blocks))
+        self._tell_others(user_id, accepted, plain_text(blocks), source)
         return Receipt(
             turn_id=turn_id,
             request_id=record.request_id,
@@ -228,7 +237,7 @@ class Conversations:
     async def standing(self, user_id: UUID) -> Standing:
         """The turn that runs, those that wait, and the actions that wait for the user."""
         async with self._database.user(user_id) as tx:
-            waiting = await turns.waiting(tx, user_id)
+            waiting = await waiting_turns.read(tx, user_id)
             confirmations = await effects.confirmations(tx, user_id, self._clock.now())
         running = [t for t in waiting if t.state == TurnState.RUNNING]
         return Standing(
@@ -313,21 +322,29 @@ class _following:
         self._feed.followers -= 1
 
 
-def check_message(request_id: str, content: str, attachments: int = 0) -> None:
+def _digest(content: str, attachments: Sequence[UUID]) -> bytes:
+    """What tells one message from another under the same request_id."""
+    # No words hold a NUL.
+    return hashlib.sha256("\0".join((content, *map(str, attachments))).encode()).digest()
+
+
+def check_message(request_id: str, content: str, attachments: Sequence[UUID] = ()) -> None:
     """Raise ValidationFailed, naming each field that is not acceptable."""
     wrong: list[tuple[str, str]] = []
     if not request_id or len(request_id) > MAX_REQUEST_ID or not is_storable(request_id):
         wrong.append(("request_id", f"must have 1 to {MAX_REQUEST_ID} ordinary characters"))
     elif request_id.startswith(OWN_REQUESTS):
         wrong.append(("request_id", f"must not begin with {OWN_REQUESTS}"))
-    if not content.strip():
+    if not content.strip() and not (attachments and content == ""):
         wrong.append(("content", "must not be empty"))
     elif len(content) > MAX_CHARACTERS:
         wrong.append(("content", f"must not be longer than {MAX_CHARACTERS} characters"))
     elif not is_storable(content):
         wrong.append(("content", "must not contain NUL or lone surrogates"))
-    if attachments:
-        wrong.append(("attachments", "are not supported yet; send text"))
+    if len(attachments) > MAX_FILES:
+        wrong.append(("attachments", f"must not be more than {MAX_FILES}"))
+    elif len(set(attachments)) < len(attachments):
+        wrong.append(("attachments", "must not name a file twice"))
     if wrong:
         detail = "; ".join(f"{name} {what}" for name, what in wrong)
         raise ValidationFailed(detail[0].upper() + detail[1:] + ".", tuple(wrong))

@@ -17,6 +17,7 @@ from mira.messages.content import (
     ToolResult,
     ToolUse,
     plain_text,
+    stored,
 )
 from mira.messages.text import is_storable, storable
 from mira.store.turns import NewMessage
@@ -138,7 +139,7 @@ class Transcript:
                 id=ids.new(),
                 position=index + 1,
                 role=said.role,
-                blocks=said.blocks,
+                blocks=stored(said.blocks),
                 state=state if index == last else "complete",
             )
             for index, said in enumerate(self._said)

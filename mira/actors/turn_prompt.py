@@ -13,17 +13,18 @@ from mira.actors.recalled import Recalled, ShownMemory, Wanted
 from mira.actors.runtime.actor import Context
 from mira.actors.taking_over import Standing, trigger
 from mira.actors.working import WorkingState
-from mira.errors import ContextOverflow
+from mira.errors import ContextOverflow, MiraError
 from mira.llm.base import Effort
 from mira.memory.usage import cited
-from mira.messages.content import plain_text
+from mira.messages.content import attached_in, plain_text
 from mira.messages.stream import MemoriesUsed
 from mira.messages.subcortex import Consider, Considered, InContext
 from mira.messages.turn import PromptComposed
+from mira.prompt import attachments
 from mira.prompt.inputs import Inputs, LinkedMemory, SurfacedMemory, SurfacedPassage
 from mira.prompt.layout import Prompt
 from mira.prompt.misses import misses
-from mira.store import effects
+from mira.store import effects, files
 from mira.store.turn_account import (
     DroppedAccount,
     SectionAccount,
@@ -63,6 +64,7 @@ class TurnPrompt:
         self._outcome: str | None = None
         self._cuts = 0
         self._halvings = 0
+        self._forms: attachments.Forms = {}
         self.recalled = Recalled()
         self.composed: Prompt | None = None
         #: What keeps the first prompt of this turn from extending the last of the one before.
@@ -93,7 +95,9 @@ class TurnPrompt:
         if taken.origin == "action":
             self._outcome = await self._what_came_of_it()
             return
-        words = plain_text(taken.blocks)
+        self._forms = await self._files()
+        named = ", ".join(one.name for one in attached_in(taken.blocks))
+        words = plain_text(taken.blocks) or named
         before = exchanges((*standing.earlier.continuity, *standing.live.all()))
 
         async def consider(memories: tuple[InContext, ...]) -> Considered:
@@ -117,6 +121,24 @@ class TurnPrompt:
             ),
             consider if self._parts.considers() else None,
         )
+
+    async def _files(self) -> attachments.Forms:
+        """The forms of the files in the prompt. None without a word of the database if there are
+        none; none either if they cannot be read: they are named then."""
+        standing = self._standing
+        newest = [one.file_id for one in attached_in(self._taken.blocks)]
+        older = attachments.given((*standing.earlier.continuity, *standing.live.all()))
+        if not newest and not older:
+            return {}
+        try:
+            async with self._parts.database.user(self._user_id) as tx:
+                return await files.shown(
+                    tx, self._user_id, newest, [one for one in older if one not in newest],
+                    most=attachments.NOW,
+                )  # fmt: skip
+        except MiraError as error:
+            log.warning("files_not_read", code=error.code)
+            return {}
 
     async def compose(self) -> None:
         """Make the prompt; one that is estimated to be too long for the model is cut first."""
@@ -164,11 +186,11 @@ class TurnPrompt:
                 timezone=standing.timezone,
                 now=parts.clock.now(),
                 last_message_at=live.last_message_at,
-                turns=turns,
-                words=self._taken.blocks,
+                turns=attachments.earlier(turns, self._forms),
+                words=attachments.now(self._taken.blocks, self._forms, self.share),
                 outcome=self._outcome,
                 earlier=earlier.summaries if cuts < CUTS else (),
-                continuity=earlier.continuity if not cuts else (),
+                continuity=attachments.earlier(earlier.continuity, self._forms) if not cuts else (),
                 boundary_end=earlier.ended_at,
                 manifest=earlier.manifest if cuts < CUTS else (),
                 brief=earlier.brief.text if earlier.brief else None,

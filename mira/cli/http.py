@@ -83,6 +83,10 @@ class Http:
     async def post(self, path: str, answer: type[T], body: msgspec.Struct | None = None) -> T:
         return await self._ask("POST", path, answer, body=body)
 
+    async def give(self, path: str, answer: type[T], content: bytes, **query: str | int) -> T:
+        """Send bytes as they are, such as a file."""
+        return await self._ask("POST", path, answer, params=query, content=content)
+
     async def put(self, path: str, body: msgspec.Struct) -> None:
         await self._send("PUT", path, body=body)
 
@@ -103,8 +107,9 @@ class Http:
         *,
         params: Mapping[str, str | int] | None = None,
         body: msgspec.Struct | None = None,
+        content: bytes | None = None,
     ) -> httpx2.Response:
-        content = None if body is None else msgspec.json.encode(body)
+        content = content if body is None else msgspec.json.encode(body)
         headers = {} if body is None else {"content-type": "application/json"}
         try:
             response = await self._client.request(

@@ -35,6 +35,7 @@ from mira.llm.base import (
 )
 from mira.llm.connection import Connection, KeySource
 from mira.llm.sse import Events
+from mira.llm.text import without_files
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncStream
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _encode = msgspec.json.Encoder().encode
 
 #: A refusal that speaks of the form asked for the answer.
+_FILES = re.compile(r"image|document|pdf|media_type|base64", re.IGNORECASE)
 _FORM = re.compile(r"output_config|output_format|schema|structured output")
 #: Seconds in which a connection must be made, and a stream closed.
 _CONNECT, _CLOSE = 10.0, 2.0
@@ -112,7 +114,7 @@ class AnthropicProvider:
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[ProviderItem]]:
         async with self._connection.call() as client:
             wanted, dropped = parameters(self.model, self.name, request)
-            events = await self._open(client, wanted, dropped)
+            events = await self._open(client, request, wanted, dropped)
             items = self._read(events, request, dropped)
             try:
                 yield items
@@ -122,7 +124,7 @@ class AnthropicProvider:
                     await events.close()
 
     async def _open(
-        self, client: AsyncAnthropic, wanted: dict[str, Any], dropped: list[str]
+        self, client: AsyncAnthropic, request: Request, wanted: dict[str, Any], dropped: list[str]
     ) -> AsyncStream[object]:
         import anthropic
 
@@ -138,6 +140,10 @@ class AnthropicProvider:
                 if bare is None and _FORM.search(refusal.message):
                     # Not every model behind this protocol, nor every schema, is taken.
                     bare, what = without_schema(wanted), "answer_schema"
+                plain = without_files(request) if _FILES.search(refusal.message) else None
+                if bare is None and plain is not None:
+                    # A model that sees nothing, or a file that it cannot open.
+                    bare, what = parameters(self.model, self.name, plain)[0], "files"
                 if bare is None:
                     raise
                 dropped.append(what)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
 from mira.llm.base import Effort, Request
 from mira.llm.text import sendable, sendable_json
 from mira.messages.content import (
-    Block,
+    Document,
+    Image,
     RedactedThinking,
     Role,
     Said,
+    Shown,
     Text,
     Thinking,
     ToolResult,
@@ -171,7 +174,7 @@ def _mark(content: list[dict[str, Any]]) -> None:
             return
 
 
-def _block(block: Block, source: str) -> dict[str, Any] | None:
+def _block(block: Shown, source: str) -> dict[str, Any] | None:
     match block:
         case Text(text=text):
             # Blank blocks are refused, though models write them.
@@ -202,6 +205,23 @@ def _block(block: Block, source: str) -> dict[str, Any] | None:
             if block.is_error:
                 result["is_error"] = True
             return result
+        case Image():
+            return {"type": "image", "source": _source(block.media_type, block.content)}
+        case Document(words=words, content=b""):
+            return {"type": "text", "text": sendable(words)}
+        case Document():
+            # Its words are for those who cannot read such files.
+            return {
+                "type": "document",
+                "source": _source(block.media_type, block.content),
+                "title": sendable(block.name),
+            }
+        case _:
+            return None
+
+
+def _source(media_type: str, content: bytes) -> dict[str, Any]:
+    return {"type": "base64", "media_type": media_type, "data": b64encode(content).decode()}
 
 
 def _object(raw: str) -> dict[str, Any]:

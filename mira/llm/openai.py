@@ -27,6 +27,7 @@ from mira.llm.connection import Connection, KeySource
 from mira.llm.openai_answer import Answer, decode_chunk
 from mira.llm.openai_request import parameters
 from mira.llm.sse import Events
+from mira.llm.text import has_images, without_files
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
@@ -43,6 +44,9 @@ _CONNECT, _CLOSE, _DRAIN = 10.0, 2.0, 0.2
 _WINDOW, _WINDOW_ELSEWHERE = 400_000, 32_768
 _NO_REASONING_WITH_TOOLS = "reasoning with tools"
 #: A refusal that speaks of the form asked for the answer.
+#: An endpoint that sees no images says so in these words, or that contents must be strings.
+_SEES = re.compile(r"image|vision|multi-?modal|content.{0,40}(string|type)", re.IGNORECASE)
+_IMAGES = "images"
 _FORM = re.compile(r"response_format|json_schema")
 
 
@@ -145,14 +149,18 @@ class OpenAIProvider:
 
         try:
             while True:
-                wanted, dropped = parameters(self.model, self.name, request)
+                blind = _IMAGES in self._refuses and has_images(request)
+                seen = (without_files(request) if blind else None) or request
+                wanted, dropped = parameters(self.model, self.name, seen)
+                if blind:
+                    dropped.append(_IMAGES)
                 wanted.update(self._options)
                 dropped += self._adapt(wanted)
                 try:
                     return await _create(client, wanted), dropped
                 except (openai.BadRequestError, openai.UnprocessableEntityError) as refusal:
                     # Ends: each round learns a lesson that was not known, and there are few.
-                    if not self._learn(refusal, wanted):
+                    if not self._learn(refusal, wanted, images=has_images(seen)):
                         raise
         except Exception as error:
             self._fail(error)
@@ -177,11 +185,15 @@ class OpenAIProvider:
             wanted["reasoning_effort"] = "none"
         return dropped
 
-    def _learn(self, refusal: Any, wanted: dict[str, Any]) -> bool:
-        """Whether the refusal names a parameter that the next attempt can do without."""
+    def _learn(self, refusal: Any, wanted: dict[str, Any], *, images: bool) -> bool:
+        """Whether the refusal names a parameter, or `images`, that the next attempt can do
+        without."""
         if isinstance(failures.of_answer(PROVIDER, 400, refusal.body), ContextOverflow):
             return False
         named = f"{refusal.param or ''} {refusal.message}"
+        if images and _SEES.search(named):
+            self._refuses.add(_IMAGES)
+            return True
         if _FORM.search(named) and "response_format" in wanted:
             self._refuses.add("response_format")
             return True

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
 from mira.llm.base import Request
 from mira.llm.text import sendable
-from mira.messages.content import Role, Said, Text, Thinking, ToolResult, ToolUse, plain_text
+from mira.messages.content import (
+    Document,
+    Image,
+    Role,
+    Said,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    plain_text,
+)
 
 #: Between the text blocks of one message: one string is what every endpoint takes.
 _BETWEEN = "\n\n"
@@ -57,6 +68,7 @@ def messages(request: Request, source: str) -> list[dict[str, Any]]:
     system = _BETWEEN.join(block.text for block in request.system if block.text.strip())
     if system:
         wire.append({"role": "system", "content": sendable(system)})
+    # Documents go as their words: not every model behind this protocol reads files.
     loop = max((i for i, m in enumerate(request.messages) if m.role is Role.USER), default=-1)
     for index, said in enumerate(request.messages):
         if said.role is Role.ASSISTANT:
@@ -64,20 +76,48 @@ def messages(request: Request, source: str) -> list[dict[str, Any]]:
                 wire.append(message)
             continue
         wire.extend(_result(block) for block in said.blocks if isinstance(block, ToolResult))
-        text = _text(said)
-        if not text:
+        content = _content(said)
+        if not content:
             continue
         if wire and wire[-1]["role"] == "user":
-            wire[-1]["content"] += _BETWEEN + text
+            wire[-1]["content"] = _joined(wire[-1]["content"], content)
         else:
-            wire.append({"role": "user", "content": text})
+            wire.append({"role": "user", "content": content})
     return wire
 
 
-def _text(said: Said) -> str:
-    return sendable(
-        _BETWEEN.join(b.text for b in said.blocks if isinstance(b, Text) and b.text.strip())
-    )
+def _content(said: Said) -> str | list[dict[str, Any]]:
+    """One string, as every endpoint takes it, or parts where there are images."""
+    texts = [
+        sendable(b.text if isinstance(b, Text) else b.words)
+        for b in said.blocks
+        if (isinstance(b, Text) and b.text.strip()) or isinstance(b, Document)
+    ]
+    images = [
+        {"type": "image_url", "image_url": {"url": f"data:{b.media_type};base64,{_data(b)}"}}
+        for b in said.blocks
+        if isinstance(b, Image)
+    ]
+    text = _BETWEEN.join(texts)
+    return [*_parts(text), *images] if images else text
+
+
+def _joined(
+    first: str | list[dict[str, Any]], second: str | list[dict[str, Any]]
+) -> str | list[dict[str, Any]]:
+    if isinstance(first, str) and isinstance(second, str):
+        return first + _BETWEEN + second
+    return [*_parts(first), *_parts(second)]
+
+
+def _parts(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content
+
+
+def _data(image: Image) -> str:
+    return b64encode(image.content).decode()
 
 
 def _assistant(said: Said, source: str) -> dict[str, Any] | None:

@@ -6,9 +6,21 @@ import json
 import re
 from typing import Any
 
+from msgspec import structs
+
 from mira.errors import ProviderMalformed
 from mira.llm.base import Request
-from mira.messages.content import RedactedThinking, Text, Thinking, ToolResult, ToolUse
+from mira.messages.content import (
+    Document,
+    Image,
+    RedactedThinking,
+    Said,
+    Shown,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
 from mira.messages.turn import Usage
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -78,6 +90,32 @@ def _deeper(value: Any, levels: int) -> bool:
     return True
 
 
+def in_words(said: Said) -> Said:
+    """A message with words in the place of files: of a document those that stand in it, of an
+    image that it was not seen."""
+    return Said(role=said.role, blocks=tuple(map(_in_words, said.blocks)))
+
+
+def without_files(request: Request) -> Request | None:
+    """The same request with words in the place of files; None if there is no file in it."""
+    plain = tuple(map(in_words, request.messages))
+    return None if plain == request.messages else structs.replace(request, messages=plain)
+
+
+def has_images(request: Request) -> bool:
+    return any(isinstance(b, Image) for said in request.messages for b in said.blocks)
+
+
+def _in_words(block: Shown) -> Shown:
+    match block:
+        case Image(name=name):
+            return Text(text=f"[{name}: an image that you cannot see. Say so if it matters.]")
+        case Document(words=words):
+            return Text(text=words)
+        case _:
+            return block
+
+
 def estimated_tokens(text: str) -> int:
     """About how many tokens `text` is; used only where the provider has not said."""
     return (len(text) + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
@@ -96,6 +134,11 @@ def estimated_input(request: Request) -> int:
                     length += len(block.name) + len(block.arguments)
                 case RedactedThinking():
                     length += len(block.data)
+                case Image():
+                    length += block.width * block.height // 750 * CHARACTERS_PER_TOKEN
+                case Document():
+                    pages = (block.pages or 1) if block.content else 0
+                    length += max(len(block.words), pages * 2_000 * CHARACTERS_PER_TOKEN)
     return (length + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
 
 

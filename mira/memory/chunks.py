@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages.content import Role, plain_text
+from mira.messages.content import Role, attached_in, plain_text
 from mira.store.history import HistoryMessage
 
 #: Characters of a chunk, and of what stands before it.
@@ -55,7 +55,9 @@ def lines_of(
     """The words of a segment's messages, in order; `recalled` by turn."""
     lines = []
     for message in messages:
-        text = plain_text(message.blocks).strip()
+        # Of a file its name alone: what stands in it was said by nobody here.
+        named = (f"[Attached: {one.name}, {one.media_type}]" for one in attached_in(message.blocks))
+        text = "\n".join((plain_text(message.blocks), *named)).strip()
         if not text or message.role not in (Role.USER, Role.ASSISTANT):
             continue
         by_user = message.role is Role.USER

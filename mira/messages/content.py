@@ -74,7 +74,7 @@ class Attached(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
 Block = Text | Thinking | RedactedThinking | ToolUse | ToolResult | Attached
 
 
-class Image(msgspec.Struct, frozen=True, kw_only=True):
+class Image(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="image"):
     """A picture as a model is shown it. In requests only, never stored in a message."""
 
     name: str
@@ -84,7 +84,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     height: int
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class Document(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="document"):
     """A document as a model is shown it: `words`, bounded, or the file itself where the provider
     reads such files. In requests only, never stored in a message."""
 
@@ -110,6 +110,16 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 def plain_text(blocks: Iterable[Shown]) -> str:
     """The words of `blocks`, without reasoning, tools and files, joined as they stand."""
     return "".join(b.text for b in blocks if isinstance(b, Text))
+
+
+def stored(blocks: Iterable[Shown]) -> tuple[Block, ...]:
+    """Those of `blocks` that are stored: all but the forms of files."""
+    return tuple(b for b in blocks if not isinstance(b, Image | Document))
+
+
+def attached_in(blocks: Iterable[Shown]) -> tuple[Attached, ...]:
+    """The files that are named in `blocks`, in order."""
+    return tuple(b for b in blocks if isinstance(b, Attached))
 
 
 _encoder = msgspec.json.Encoder()

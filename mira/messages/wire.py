@@ -8,6 +8,7 @@ import msgspec
 
 from mira.messages import indexing, memory, segment, stream, turn
 from mira.messages.base import Message
+from mira.messages.content import Attached
 
 # Frames from the client.
 
@@ -23,7 +24,8 @@ class Auth(_Frame, frozen=True, kw_only=True, tag="auth"):
 class Send(_Frame, frozen=True, kw_only=True, tag="message"):
     request_id: str
     content: str
-    attachments: tuple[msgspec.Raw, ...] = ()
+    #: Ids of files that were uploaded before.
+    attachments: tuple[UUID, ...] = ()
     include_thinking: bool = False
 
 
@@ -65,6 +67,7 @@ class QueuedTurn(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
     content: str
     state: str
+    attachments: tuple[Attached, ...] = ()
 
 
 class PendingAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +93,7 @@ class TurnBegun(_Frame, frozen=True, kw_only=True, tag="turn"):
     turn_id: UUID
     content: str
     state: str
+    attachments: tuple[Attached, ...] = ()
 
 
 class Accepted(_Frame, frozen=True, kw_only=True, tag="accepted"):

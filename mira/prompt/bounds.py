@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from mira.messages.content import Block, Said, Text, ToolResult, ToolUse
+from mira.messages.content import Said, Shown, Text, ToolResult, ToolUse
 from mira.prompt.tags import neutral
 
 #: The longest result of a tool, and all results of one turn together.
@@ -72,7 +72,7 @@ def _level(lengths: Iterable[int], most: float, together: float) -> int:
     return int(most)
 
 
-def _block(block: Block, result: int, text: int, arguments: int) -> Block:
+def _block(block: Shown, result: int, text: int, arguments: int) -> Shown:
     match block:
         case ToolResult():
             return _with_text(block, shortened(block.text, result, "result"))

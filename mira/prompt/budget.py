@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mira.messages.content import RedactedThinking, Said, Text, Thinking, ToolResult, ToolUse
+from mira.messages.content import (
+    Attached,
+    Document,
+    Image,
+    RedactedThinking,
+    Said,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
 
 #: Characters of English prose per token, on the careful side; a message costs a few more.
 _CHARACTERS = 3.6
 _PER_MESSAGE = 6
+#: Pixels of an image per token, and tokens of a page that is shown as it is. As Anthropic counts.
+_PIXELS, _PAGE = 750, 2_000
+#: What a file of an earlier turn is shown with: a small image, or the first words of a document.
+_SMALL_IMAGE, _FIRST_WORDS = 512 * 512 // _PIXELS, 8_000
 
 
 def estimate(text: str) -> int:
@@ -29,6 +43,16 @@ def estimate_said(said: Said) -> int:
                 total += estimate(name) + estimate(arguments)
             case RedactedThinking(data=data):
                 total += estimate(data)
+            case Image(width=width, height=height):
+                total += width * height // _PIXELS
+            case Document(words=words, content=b""):
+                total += estimate(words)
+            case Document(words=words, pages=pages):
+                total += max(estimate(words), (pages or 1) * _PAGE)
+            case Attached(kind="image"):
+                total += _SMALL_IMAGE
+            case Attached(size=size):
+                total += int(min(size, _FIRST_WORDS) / _CHARACTERS)
     return total
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages.content import Block, Role
+from mira.messages.content import Role, Shown
 from mira.prompt.turn import Turn
 
 #: Summaries shown in full: so many by default, and never more than the ceiling.
@@ -80,7 +80,7 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     last_message_at: datetime | None
     #: Turns of this segment, oldest first, without the one that is being composed.
     turns: tuple[Turn, ...]
-    words: tuple[Block, ...]
+    words: tuple[Shown, ...]
     outcome: str | None = None
 
     #: Summaries of earlier segments, newest first.

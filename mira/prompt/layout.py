@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from mira.messages.content import Block, Role, Said, Text
+from mira.messages.content import Role, Said, Shown, Text
 from mira.prompt.turn import Turn
 
 #: Providers take four marks; one stands at the end of the system blocks.
@@ -92,7 +92,7 @@ def lay_out(
     sections: Mapping[Placement, Sequence[str]],
     continuity: Sequence[Turn],
     turns: Sequence[Turn],
-    now: tuple[Block, ...],
+    now: tuple[Shown, ...],
 ) -> Layout:
     """The messages of a prompt. `now` is what the user says; the HUD comes before it, in the same
     message, the last."""

@@ -13,10 +13,17 @@ from uuid import UUID
 
 import msgspec
 
-from mira.errors import Conflict, NotFound, RateLimited, StaleEpoch
-from mira.messages.content import Block, Role, decode_blocks, encode_blocks
+from mira.errors import Conflict, NotFound, RateLimited, StaleEpoch, ValidationFailed
+from mira.messages.content import (
+    Attached,
+    Block,
+    Role,
+    attached_in,
+    decode_blocks,
+    encode_blocks,
+)
 from mira.messages.turn import TakeTurns, Timings, TurnState, Usage
-from mira.messages.wire import QueuedTurn, encode_durable
+from mira.messages.wire import encode_durable
 from mira.store.database import Caller, Tx
 
 #: Lane and key of a door's wake-up (as written by wake_door).
@@ -30,6 +37,8 @@ class AcceptedTurn(msgspec.Struct, frozen=True, kw_only=True):
     duplicate: bool
     #: The wake-up's row in the outbox; None for a duplicate.
     wake: tuple[int, int] | None
+    #: The files that go with it, of a message just accepted.
+    attached: tuple[Attached, ...] = ()
 
 
 class Fence(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,16 +161,19 @@ async def accept(
     at: datetime,
     limit: int,
     generation: int,
+    files: Sequence[UUID] = (),
 ) -> AcceptedTurn:
-    """Store a message and its turn, or find the one that stands under this request_id.
+    """Store a message with its files and its turn, or find the one that stands under this
+    request_id.
 
-    Raises Conflict (other words under it), RateLimited (`limit` turns wait), NotFound (no such
-    user), StaleEpoch (another server has taken over).
+    Raises ValidationFailed (one of the files is not there), Conflict (other words under it),
+    RateLimited (`limit` turns wait), NotFound (no such user), StaleEpoch (another server has taken
+    over).
     """
     row = await caller.call(
         "accept_turn",
-        user_id, turn_id, message_id, request_id, digest, encode_blocks(blocks), at, limit,
-        encode_durable(TakeTurns(at=at)), generation,
+        user_id, turn_id, message_id, request_id, digest, encode_blocks(blocks), list(files), at,
+        limit, encode_durable(TakeTurns(at=at)), generation,
     )  # fmt: skip
     match row["outcome"]:
         case "accepted" | "duplicate" as outcome:
@@ -172,9 +184,13 @@ async def accept(
                 state=TurnState(row["state"]),
                 duplicate=not fresh,
                 wake=(row["outbox_id"], row["outbox_version"]) if fresh else None,
+                attached=attached_in(decode_blocks(row["attached"])),
             )
         case "conflict":
             raise Conflict("This request_id was already used for another message.")
+        case "files":
+            what = "name a file that is not there; it may have been removed"
+            raise ValidationFailed(f"Attachments {what}.", (("attachments", what),))
         case "full":
             raise RateLimited(f"{limit} messages are waiting already.", retry_after=5.0)
         case "stale":
@@ -355,26 +371,6 @@ async def page(tx: Tx, user_id: UUID, *, before: int | None, limit: int) -> list
         user_id, before, limit,
     )  # fmt: skip
     return [_record(row) for row in rows]
-
-
-async def waiting(tx: Tx, user_id: UUID) -> list[QueuedTurn]:
-    """The running and the waiting turns, in order."""
-    rows = await tx.fetch(
-        "select t.id, t.request_id, t.state, m.content from turns t "
-        "left join messages m on m.user_id = t.user_id and m.turn_seq = t.seq "
-        "and m.attempt = 0 and m.position = 0 "
-        "where t.user_id = $1 and t.state in ('received', 'running') order by t.seq",
-        user_id,
-    )
-    return [
-        QueuedTurn(
-            turn_id=row["id"],
-            request_id=row["request_id"],
-            content="".join(getattr(b, "text", "") for b in decode_blocks(row["content"] or "[]")),
-            state=row["state"],
-        )
-        for row in rows
-    ]
 
 
 _SELECT = """

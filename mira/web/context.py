@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import anyio
 
 from mira.web.auth import Authenticator
 from mira.web.buckets import RateLimiter
@@ -26,3 +28,5 @@ class Context:
     connections: Connections
     #: On the clock's monotonic scale.
     began: float
+    #: So many files are read at once, each in a process of its own.
+    reading: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(2))

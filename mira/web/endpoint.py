@@ -79,6 +79,8 @@ class Endpoint:
     answer: type[msgspec.Struct] | str | None
     query: type[msgspec.Struct] | None = None
     body: type[msgspec.Struct] | None = None
+    #: The body is bytes of any kind, at most so many.
+    raw: int | None = None
     optional: bool = False
     status: int = 200
     #: Statuses of problem details beside those that any endpoint of its kind may answer.

@@ -7,7 +7,7 @@ field that is known is checked strictly.
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -16,6 +16,7 @@ from mira.messages.content import Block, Role, plain_text
 from mira.messages.stream import MemoriesUsed
 from mira.messages.turn import Timings, TurnState, Usage
 from mira.messages.wire import PendingAction
+from mira.store.files import File
 from mira.store.history import HistoryMessage
 from mira.store.keys import KeyRecord, Scope
 from mira.store.operation import DeadLetter
@@ -50,12 +51,13 @@ class EventsQuery(_Model, frozen=True, kw_only=True):
 class ChatRequest(_Model, frozen=True, kw_only=True):
     """One message. The same `request_id` again is the same turn; without one each is new.
 
-    `stream` asks for server-sent events instead of one answer. Attachments are not taken yet.
+    `stream` asks for server-sent events instead of one answer. `attachments` are ids of files that
+    were uploaded before; with them a message may be without words.
     """
 
-    message: Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
+    message: Annotated[str, msgspec.Meta(max_length=100_000)] = ""
     request_id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
-    attachments: Annotated[tuple[Any, ...], msgspec.Meta(extra_json_schema={"maxItems": 0})] = ()
+    attachments: Annotated[tuple[UUID, ...], msgspec.Meta(max_length=10)] = ()
     include_thinking: bool = False
     stream: bool = False
 
@@ -99,6 +101,31 @@ class ChatAccepted(_Model, frozen=True, kw_only=True, tag_field="type", tag="acc
     turn_id: UUID
     request_id: str
     duplicate: bool
+
+
+class FileInfo(_Model, frozen=True, kw_only=True):
+    """A file. `width` and `height` are those of an image as models are shown it; `characters` is
+    how many there are of the words of a document, of which there were more if `cut`. `notes` say
+    what a person should know of how it was read."""
+
+    id: UUID
+    name: str
+    kind: Literal["image", "document"]
+    media_type: str
+    size: int
+    width: int | None
+    height: int | None
+    pages: int | None
+    characters: int
+    cut: bool
+    notes: tuple[str, ...]
+    created_at: datetime
+    #: The first turn that it was given with.
+    turn_id: UUID | None
+
+    @classmethod
+    def of(cls, file: File) -> FileInfo:
+        return cls(**msgspec.structs.asdict(file))
 
 
 class TurnFailure(_Model, frozen=True, kw_only=True):

@@ -83,6 +83,11 @@ def _operation(
             "required": not endpoint.optional,
             "content": {"application/json": {"schema": of[endpoint.body]}},
         }
+    if endpoint.raw is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string"}}},
+        }
     for status, model in _successes(endpoint):
         operation["responses"][str(status)] = _response(status, model, of)
     if endpoint.streams:
@@ -107,6 +112,8 @@ def _problems(endpoint: Endpoint) -> list[int]:
     if endpoint.scope:
         statuses |= {401, 403, 429, 503}
     if endpoint.body is not None:
+        statuses |= {400, 413, 422}
+    if endpoint.raw is not None:
         statuses |= {400, 413, 422}
     if endpoint.query is not None:
         statuses.add(422)

@@ -33,9 +33,9 @@ class Resource:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[ROUTE] = self.path
         request = Request(scope, receive)
-        body = reading.Body(
-            receive, request.headers.get("content-length"), self._context.services.limits.body
-        )
+        endpoint = self._by_method.get(request.method)
+        limit = (endpoint and endpoint.raw) or self._context.services.limits.body
+        body = reading.Body(receive, request.headers.get("content-length"), limit)
         response: ASGIApp
         try:
             response = await self._answer(request, body)
@@ -69,6 +69,8 @@ class Resource:
             if raw or not endpoint.optional:
                 kind = request.headers.get("content-type")
                 decoded = reading.json_body(raw, kind, endpoint.body)
+        elif endpoint.raw is not None:
+            decoded = await body.read(within=reading.FILE_WITHIN)
         answer = await endpoint.handler(
             Call(
                 context=self._context,

@@ -136,7 +136,7 @@ class Session:
                 self._principal.user_id,
                 request_id=frame.request_id,
                 content=frame.content,
-                attachments=len(frame.attachments),
+                attachments=frame.attachments,
                 source=self._connection.id,
             )
             turn_id = receipt.turn_id

@@ -24,12 +24,14 @@ begin
 end $$;
 
 -- Accept a message: the turn, the words, the use-day and the wake-up of the door, or nothing.
+-- Files come by id and are named in the message, in the order given, behind its words.
 -- outcome: accepted, duplicate (the turn that stands), conflict (other words under this
--- request_id), full, stale (an older server), unknown (no such conversation).
+-- request_id), full, stale (an older server), unknown (no such conversation), files (one of the
+-- files is not there).
 create or replace function accept_turn(
   p_user uuid, p_turn uuid, p_message uuid, p_request_id text, p_digest bytea, p_content jsonb,
-  p_at timestamptz, p_limit integer, p_wake jsonb, p_generation bigint,
-  out outcome text, out turn uuid, out seq bigint, out state text,
+  p_files uuid[], p_at timestamptz, p_limit integer, p_wake jsonb, p_generation bigint,
+  out outcome text, out attached jsonb, out turn uuid, out seq bigint, out state text,
   out outbox_id bigint, out outbox_version integer
 ) language plpgsql as $$
 #variable_conflict use_column
@@ -39,6 +41,7 @@ declare
   v_today date;
   v_use_day integer;
 begin
+  attached := '[]';
   select * into v_conversation from conversations c where c.user_id = p_user for no key update;
   if not found then outcome := 'unknown'; return; end if;
   select * into v_old from turns t where t.user_id = p_user and t.request_id = p_request_id;
@@ -53,6 +56,17 @@ begin
   if (select count(*) from turns t where t.user_id = p_user
         and t.state in ('received', 'running') and t.state = 'received') >= p_limit then
     outcome := 'full'; return;
+  end if;
+  if cardinality(p_files) > 0 then
+    -- Held, so that none is taken away before it is named.
+    perform 1 from files f where f.user_id = p_user and f.id = any(p_files) for no key update;
+    select jsonb_agg(jsonb_build_object('type', 'file', 'file_id', f.id, 'name', f.name,
+             'kind', f.kind, 'media_type', f.media_type, 'size', f.size)
+             order by array_position(p_files, f.id))
+      into attached from files f where f.user_id = p_user and f.id = any(p_files);
+    if attached is null or jsonb_array_length(attached) < cardinality(p_files) then
+      outcome := 'files'; return;
+    end if;
   end if;
 
   -- The user's own calendar decides, and only forward: a journey west repeats no day.
@@ -70,7 +84,9 @@ begin
   insert into turns (id, user_id, seq, request_id, request_digest, state, use_day, accepted_at)
     values (p_turn, p_user, seq, p_request_id, p_digest, 'received', v_use_day, p_at);
   insert into messages (id, user_id, turn_id, turn_seq, position, role, content, created_at)
-    values (p_message, p_user, p_turn, seq, 0, 'user', p_content, p_at);
+    values (p_message, p_user, p_turn, seq, 0, 'user', p_content || attached, p_at);
+  update files f set turn_id = p_turn
+    where f.user_id = p_user and f.id = any(p_files) and f.turn_id is null;
   if v_use_day is not null then
     insert into use_days (user_id, local_date, ordinal, turn_id)
       values (p_user, v_today, v_use_day, p_turn);

@@ -8,7 +8,7 @@ import inspect
 import pkgutil
 import types
 from datetime import UTC, date, datetime
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import msgspec
@@ -50,6 +50,8 @@ def members(union: Any) -> set[type]:
 
 
 def is_plain(kind: Any, plain: tuple[type, ...] = PLAIN) -> bool:
+    if get_origin(kind) is Literal:
+        return True
     return isinstance(kind, type) and (
         kind in plain or issubclass(kind, enum.Enum) or issubclass(kind, msgspec.Struct)
     )
@@ -125,6 +127,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return st.tuples(*map(values, inner))
     if hint in _strategies:
         return _strategies[hint]
+    if get_origin(hint) is Literal:
+        return st.sampled_from(get_args(hint))
     if issubclass(hint, enum.Enum):
         return st.sampled_from(hint)
     hints = get_type_hints(hint)

@@ -26,7 +26,7 @@ from mira.llm.base import (
     ToolCalling,
 )
 from mira.llm.openai import OpenAIProvider
-from mira.messages.content import Block, Role, Said, Text, ToolUse
+from mira.messages.content import Block, Role, Said, Shown, Text, ToolUse
 from mira.messages.tool import ToolDescription
 
 STREAMS = Path(__file__).parent / "streams"
@@ -47,8 +47,9 @@ async def a_key() -> str | None:
     return "sk-test-very-secret"
 
 
-def user(*texts: str) -> Said:
-    return Said(role=Role.USER, blocks=tuple(Text(text=text) for text in texts))
+def user(*said: str | Shown) -> Said:
+    blocks = (Text(text=one) if isinstance(one, str) else one for one in said)
+    return Said(role=Role.USER, blocks=tuple(blocks))
 
 
 def assistant(*blocks: Block) -> Said:

@@ -53,6 +53,19 @@ def test_one_message_prints_its_answer_and_nothing_else(environment: dict[str, s
     assert (done.returncode, done.stdout) == (0, b"Echo this, **please**.\n"), done.stderr
 
 
+def test_files_go_with_the_message_and_one_that_cannot_be_read_is_named(
+    environment: dict[str, str], server: Server, tmp_path: Path
+) -> None:
+    path = tmp_path / "keys.txt"
+    path.write_text("The cellar key hangs there.")
+    done = chat(environment, "--once", "Where is it?", "--attach", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "The cellar key hangs there." in json.dumps(server.double.requests()[-1])
+    missing = chat(environment, "--once", "x", "--attach", str(tmp_path / "none.txt"))
+    assert missing.returncode == 1
+    assert b"none.txt: No such file or directory." in missing.stderr
+
+
 def test_the_answer_as_json_is_one_object_like_that_of_the_http_api(
     environment: dict[str, str],
 ) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, expect
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Route, expect
 
 from tests.conftest import Server
 from tests.e2e.browser import Chat, script
@@ -259,6 +259,19 @@ def test_a_memory_that_is_not_there_is_said_not_to_be(view: View) -> None:
     view.page.evaluate("location.hash = '#memories/mem_00000000'")
     expect(view.problem).to_have_text("There is no such memory.")
     expect(view.detail).to_be_hidden()
+
+
+def test_what_went_wrong_stays_said_when_the_list_comes_later(view: View) -> None:
+    held: list[Route] = []
+    view.page.route(re.compile(r"/v1/memories\?"), lambda route: held.append(route))
+    view.page.evaluate("location.hash = '#'")
+    view.page.reload()
+    view.page.evaluate("location.hash = '#memories/mem_00000000'")
+    expect(view.problem).to_have_text("There is no such memory.")
+    with view.page.expect_response(re.compile(r"/v1/memories\?")):
+        held.pop().continue_()
+    expect(view.page.locator("#memory-count")).not_to_be_empty()
+    expect(view.problem).to_have_text("There is no such memory.")
 
 
 def test_a_session_that_ended_leads_back_to_sign_in(

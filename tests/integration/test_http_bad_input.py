@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from mira.ids import SystemIds
 from mira.web.reading import write_cursor
 from tests.conftest import Server
 from tests.support.web import http, problem
@@ -64,7 +65,7 @@ def test_what_is_no_acceptable_json_is_refused(server: Server, body: bytes) -> N
         ("request_id", "r" * 201),
         ("request_id", "r\x00"),
         ("attachments", "file"),
-        ("attachments", [{}]),
+        ("attachments", [str(SystemIds().new()) for _ in range(11)]),
         ("include_thinking", "yes"),
         ("stream", 1),
     ],

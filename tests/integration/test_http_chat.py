@@ -229,14 +229,6 @@ def test_a_provider_that_fails_is_told_as_such_and_the_turn_can_be_tried_again(
         problem(refused, 409, "conflict")
 
 
-def test_attachments_are_refused_until_they_can_be_kept(server: Server) -> None:
-    with http(server.url, server.key) as client:
-        refused = client.post("/v1/chat", json={"message": "see", "attachments": [{"id": 1}]})
-        told = problem(refused, 422, "validation_error")
-        assert [error["field"] for error in told["errors"]] == ["attachments"]
-        assert client.get("/v1/messages").json()["messages"] == []
-
-
 def test_a_quiet_stream_is_kept_alive(strict: Server) -> None:
     strict.double.script({"default": {"text": "late", "first_token_ms": 900}})
     body = {"message": "x", "stream": True}

@@ -36,6 +36,7 @@ def ids(server: Server) -> dict[str, str]:
         (event,) = client.get(f"/v1/memories/{memory['id']}/events").json()["events"]
         (entity,) = client.get("/v1/entities").json()["entities"]
         client.post(f"/v1/memories/{memory['id']}/annotations", json={"text": SECRET})
+        file = client.post("/v1/files?name=secret.txt", content=SECRET.encode()).json()
     (letter,) = server.rows(
         "insert into dead_letters (outbox_id, user_id, kind, address, lane, payload, attempts, "
         "error, created_at, buried_at) values ((select coalesce(max(outbox_id), 0) + 1 from "
@@ -54,6 +55,7 @@ def ids(server: Server) -> dict[str, str]:
         "memory_id": memory["id"],
         "event_id": event["id"],
         "entity_id": entity["id"],
+        "file_id": file["id"],
         "short_id": memory["short_id"],
     }
 

@@ -12,7 +12,7 @@ from mira.errors import Conflict, NotFound, RateLimited, StaleEpoch
 from mira.ids import SystemIds
 from mira.messages.content import Role, Text
 from mira.messages.turn import TurnState, Usage
-from mira.store import history, turns
+from mira.store import history, turns, waiting_turns
 from mira.store.database import Database
 from mira.store.turns import AcceptedTurn, Closing, Fence, NewMessage, SkippedTurn, TakenTurn
 from mira.store.users import User
@@ -82,7 +82,7 @@ async def test_an_accepted_message_is_there_before_anything_else_happens(
     accepted = await accept(database, user, "good morning")
     async with database.user(user.id) as tx:
         [message] = await history.of_turn(tx, user.id, accepted.turn_id)
-        [waiting] = await turns.waiting(tx, user.id)
+        [waiting] = await waiting_turns.read(tx, user.id)
     assert message.blocks == (Text(text="good morning"),)
     assert (accepted.seq, waiting.state, waiting.content) == (1, "received", "good morning")
     assert accepted.wake is not None
@@ -98,7 +98,7 @@ async def test_the_same_request_id_is_one_turn_and_with_other_words_a_conflict(
     with pytest.raises(Conflict):
         await accept(database, user, "other", request_id="r")
     async with database.user(user.id) as tx:
-        assert len(await turns.waiting(tx, user.id)) == 1
+        assert len(await waiting_turns.read(tx, user.id)) == 1
 
 
 async def test_racing_sends_with_one_request_id_are_one_turn(
@@ -138,7 +138,7 @@ async def test_beyond_the_limit_of_waiting_turns_a_send_is_refused_and_leaves_no
     with pytest.raises(RateLimited):
         await accept(database, user, "one too many", limit=3)
     async with database.user(user.id) as tx:
-        assert len(await turns.waiting(tx, user.id)) == 3
+        assert len(await waiting_turns.read(tx, user.id)) == 3
         assert len(await history.page(tx, user.id, before=None, limit=10)) == 3
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
+from uuid import UUID
 
+import anyio
+import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
@@ -13,9 +17,9 @@ from mira.cli.chat.line import Line
 from mira.cli.chat.once import INTERRUPTED, Aloud, Answer, Once, Quiet
 from mira.cli.http import Http
 from mira.cli.output import Json, print_json_line
-from mira.cli.place import need
+from mira.cli.place import Server, need
 from mira.clock import SystemClock
-from mira.errors import ValidationFailed
+from mira.errors import TooLarge, ValidationFailed
 from mira.ids import SystemIds
 from mira.settings import Settings
 
@@ -26,6 +30,7 @@ _MOST_BYTES = 400_000
 def chat(
     *,
     once: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    attach: tuple[Path, ...] = (),
     json: Json = False,
     history: Annotated[int, Parameter(validator=Number(gte=0, lte=200))] = 4,
 ) -> int:
@@ -42,6 +47,8 @@ def chat(
     ----------
     once
         Say this one message, print the answer and leave. A dash reads it from standard input.
+    attach
+        A file that goes with the message of --once: an image or a document. May be repeated.
     json
         Print the answer as one line of JSON, with turn_id, reply, usage and timings; or with
         error, which has code and detail. For --once and pipes.
@@ -51,7 +58,9 @@ def chat(
     if once == "-" or (once is None and not sys.stdin.isatty()):
         once = _piped()
     if once is not None:
-        return _once(_worth_saying(once), json)
+        return _once(_worth_saying(once), attach, json)
+    if attach:
+        raise ValidationFailed("--attach goes with --once, or with a message from a pipe.")
     if json:
         raise ValidationFailed("--json goes with --once, or with a message from a pipe.")
     if not sys.stdout.isatty():
@@ -83,13 +92,13 @@ async def _talk(settings: Settings, history: int) -> int:
             return await Talk(line, thread, screen, http, clock).run()
 
 
-def _once(message: str, json: bool) -> int:
+def _once(message: str, attach: tuple[Path, ...], json: bool) -> int:
     audience = Aloud() if sys.stdout.isatty() and not json else Quiet()
 
     async def put(settings: Settings) -> Answer | None:
-        need(settings)
+        files = await _given(need(settings), attach)
         with Line(lambda: need(settings), SystemClock(), SystemIds()) as line:
-            return await Once(line, audience).ask(message)
+            return await Once(line, audience).ask(message, files)
 
     answer = ask(put)
     if answer is None:
@@ -99,6 +108,26 @@ def _once(message: str, json: bool) -> int:
     else:
         audience.end(answer)
     return answer.exit_code
+
+
+class _File(msgspec.Struct, frozen=True):
+    id: UUID
+
+
+async def _given(server: Server, paths: tuple[Path, ...]) -> tuple[UUID, ...]:
+    """Files sent to the server; their ids. Raises ValidationFailed, naming the file."""
+    found = []
+    async with Http(server) as http:
+        for path in paths:
+            try:
+                content = await anyio.Path(path).read_bytes()
+                found.append(await http.give("/v1/files", _File, content, name=path.name))
+            except OSError as error:
+                why = error.strerror or "it cannot be read"
+                raise ValidationFailed(f"{path}: {why}.") from None
+            except (ValidationFailed, TooLarge) as error:
+                raise ValidationFailed(f"{path}: {error.detail}") from None
+    return tuple(one.id for one in found)
 
 
 def _piped() -> str:

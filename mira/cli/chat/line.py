@@ -88,7 +88,7 @@ class Line:
         self._ids = ids
         self._socket: ClientConnection | None = None
         self._served = False
-        self._unaccepted: dict[str, str] = {}
+        self._unaccepted: dict[str, wire.Send] = {}
         self._open: dict[UUID, int] = {}
         self._send, self.items = anyio.create_memory_object_stream[Item](_AHEAD)
 
@@ -134,11 +134,12 @@ class Line:
         """A request id for a message."""
         return str(self._ids.new())
 
-    async def say(self, content: str, request_id: str) -> None:
-        """Send a message, now or when the connection is back."""
-        self._unaccepted[request_id] = content
+    async def say(self, content: str, request_id: str, attachments: tuple[UUID, ...] = ()) -> None:
+        """Send a message with files by their ids, now or when the connection is back."""
+        said = wire.Send(request_id=request_id, content=content, attachments=attachments)
+        self._unaccepted[request_id] = said
         if self._socket is not None:
-            await self._write(wire.Send(request_id=request_id, content=content))
+            await self._write(said)
 
     async def order(self, frame: wire.Cancel | wire.Retry | wire.Confirm) -> None:
         """Send a command. Raises Unavailable when there is no connection now."""
@@ -211,8 +212,8 @@ class Line:
         for turn_id, seen in tuple(self._open.items()):
             if turn_id not in waiting:
                 await self._write(wire.Resume(turn_id=turn_id, after=seen))
-        for request_id, content in tuple(self._unaccepted.items()):
-            await self._write(wire.Send(request_id=request_id, content=content))
+        for said in tuple(self._unaccepted.values()):
+            await self._write(said)
 
     async def _give(self, item: ServerFrame | AnyTurnEvent) -> None:
         self._note(item)

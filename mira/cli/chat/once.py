@@ -120,8 +120,9 @@ class Once:
         self._stopping = False
         self._answer: Answer | None = None
 
-    async def ask(self, content: str) -> Answer | None:
-        """The answer, or why there is none; None if left by a second Ctrl-C.
+    async def ask(self, content: str, attachments: tuple[UUID, ...] = ()) -> Answer | None:
+        """The answer to a message and its files, or why there is none; None if left by a second
+        Ctrl-C.
 
         Raises Unavailable when there is no connection for PATIENCE seconds.
         """
@@ -129,7 +130,7 @@ class Once:
             tasks.start_soon(self._keep_line)
             tasks.start_soon(self._watch_signals, tasks.cancel_scope)
             self._request_id = self._line.new_request()
-            await self._line.say(content, self._request_id)
+            await self._line.say(content, self._request_id, attachments)
             self._answer = await self._hear()
             tasks.cancel_scope.cancel()
         return self._answer

@@ -35,7 +35,7 @@ async def chat(call: _Call) -> ASGIApp | ChatReply:
         call.user_id,
         request_id=request_id,
         content=asked.message,
-        attachments=len(asked.attachments),
+        attachments=asked.attachments,
         source=call.request_id,
     )
     if asked.include_thinking:

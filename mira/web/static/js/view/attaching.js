@@ -20,6 +20,11 @@ export class Attaching {
     return this.#entries.every((entry) => entry.done !== null);
   }
 
+  /** Something is under way, and nothing was refused. */
+  get waiting() {
+    return !this.settled && this.#entries.every((entry) => entry.problem === "");
+  }
+
   get empty() {
     return this.#entries.length === 0;
   }

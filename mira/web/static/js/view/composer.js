@@ -6,19 +6,24 @@ import { Attaching } from "./attaching.js";
 
 const LIMIT = 100_000; // code points, as the server counts
 const WARN = 90_000;
+const NONE = { empty: true, settled: true, waiting: false }; // before there is a row for files
 
 export class Composer {
+  #wanted = false; // to be sent as soon as its files have arrived
+
   /** `onSend(text, files)`, `onStop()`, `announce(text)`. */
   constructor({ form, field, send, stop, count, attach, picker, row, onSend, onStop, announce }) {
     Object.assign(this, { form, field, send, stop, count, onSend, onStop });
-    this.files = null; // while what was kept of a draft is put back
+    field.value = draft.read();
     this.files = new Attaching(row, { onChange: () => this.#changed(), announce });
     this.#takeFiles(attach, picker);
     // On a touch screen there is no Shift+Enter: there Enter breaks the line, the button sends.
     this.enterSends = !matchMedia("(hover: none) and (pointer: coarse)").matches;
     field.enterKeyHint = this.enterSends ? "send" : "enter";
-    field.value = draft.read();
-    field.addEventListener("input", () => this.#changed());
+    field.addEventListener("input", () => {
+      this.#wanted = false;
+      this.#changed();
+    });
     field.addEventListener("keydown", (event) => this.#key(event));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -97,7 +102,11 @@ export class Composer {
   }
 
   #submit() {
-    if (this.send.disabled) return;
+    if (this.send.disabled) {
+      this.#wanted = this.files.waiting; // it goes when the files have arrived
+      return;
+    }
+    this.#wanted = false;
     const text = this.field.value.trim();
     this.field.value = "";
     this.onSend(text, this.files.take());
@@ -116,7 +125,10 @@ export class Composer {
     count.hidden = length < WARN;
     count.textContent = `${length.toLocaleString()} of ${LIMIT.toLocaleString()} characters`;
     count.classList.toggle("over", length > LIMIT);
-    const nothing = field.value.trim() === "" && (this.files?.empty ?? true);
-    this.send.disabled = nothing || length > LIMIT || !(this.files?.settled ?? true);
+    const { empty, settled, waiting } = this.files ?? NONE;
+    const nothing = field.value.trim() === "" && empty;
+    this.send.disabled = nothing || length > LIMIT || !settled;
+    if (!this.send.disabled && this.#wanted) this.#submit();
+    else this.#wanted &&= waiting;
   }
 }

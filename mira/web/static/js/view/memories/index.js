@@ -4,6 +4,7 @@
 import * as api from "../../memory_api.js";
 import { h } from "../../dom.js";
 import { ask } from "../ask.js";
+import { Trying } from "../trying.js";
 import { Detail } from "./detail.js";
 import { memoryForm } from "./form.js";
 import { List } from "./list.js";
@@ -19,10 +20,12 @@ export class Memories {
   #typing = 0;
   #picture = new Picture();
   #listed = false;
+  #trying;
 
   /** `parts` are the elements of the view by name; `announce(text)` is for the screen reader. */
   constructor(parts, { announce, signedOut }) {
-    Object.assign(this, parts, { announce, signedOut });
+    Object.assign(this, parts, { announce });
+    this.#trying = new Trying(parts.problem, signedOut);
     this.list = new List({ element: parts.list, more: parts.more, onMore: () => this.#more() });
     this.detail = new Detail(parts.detail, {
       edit: (memory) => this.#edit(memory),
@@ -77,7 +80,7 @@ export class Memories {
     const words = this.search.value.trim();
     this.order.disabled = words !== "";
     this.status.disabled = words !== "";
-    const answer = await this.#try(() =>
+    const answer = await this.#trying.run(() =>
       words ? api.search(words) : api.page({ status: this.status.value, order: this.order.value }),
     );
     if (answer === undefined || mine !== this.#asked) return;
@@ -92,7 +95,7 @@ export class Memories {
   async #more() {
     const mine = this.#asked;
     const asked = { status: this.status.value, order: this.order.value, cursor: this.#cursor };
-    const answer = await this.#try(() => api.page(asked));
+    const answer = await this.#trying.run(() => api.page(asked));
     if (answer === undefined || mine !== this.#asked) return;
     this.#cursor = answer.next_cursor;
     const items = answer.memories.map((memory) => ({ memory }));
@@ -114,7 +117,7 @@ export class Memories {
 
   async #show(shortId) {
     const mine = ++this.#opened;
-    const read = await this.#try(() =>
+    const read = await this.#trying.run(() =>
       Promise.all([api.get(shortId), api.links(shortId), api.events(shortId), api.graph(shortId)]),
     );
     if (read === undefined || mine !== this.#opened) return;
@@ -134,7 +137,7 @@ export class Memories {
     const mine = ++this.#opened;
     this.#shown = null;
     document.title = "Memories · MIRA";
-    const graph = await this.#try(() => api.graph());
+    const graph = await this.#trying.run(() => api.graph());
     if (graph === undefined || mine !== this.#opened) return;
     this.#picture.show(graph);
     this.inWords.replaceChildren(pictureInWords(graph));
@@ -176,14 +179,14 @@ export class Memories {
   }
 
   async #change(memory, act, words) {
-    if ((await this.#try(() => act(memory.id).then(() => true))) === undefined) return;
+    if ((await this.#trying.run(() => act(memory.id).then(() => true))) === undefined) return;
     await this.#again(memory, words);
   }
 
   async #remove(memory) {
     const words = [`“${memory.text}”`, "Its words are gone for good: this cannot be undone."];
     if (!(await ask("Delete this memory?", words, "Delete", { danger: true }))) return;
-    if ((await this.#try(() => api.remove(memory.id).then(() => true))) === undefined) return;
+    if ((await this.#trying.run(() => api.remove(memory.id).then(() => true))) === undefined) return;
     this.announce("Deleted.");
     await this.#load();
     location.hash = "#memories";
@@ -192,7 +195,7 @@ export class Memories {
 
   async #undo(memory, event) {
     if (!(await ask("Undo this?", [event.summary, event.undo], "Undo"))) return;
-    if ((await this.#try(() => api.undo(memory.id, event.id).then(() => true))) === undefined) return;
+    if ((await this.#trying.run(() => api.undo(memory.id, event.id).then(() => true))) === undefined) return;
     await this.#again(memory, "Undone.");
   }
 
@@ -204,19 +207,6 @@ export class Memories {
     if (there) await this.#show(memory.short_id);
     else location.hash = "#memories";
   }
-
-  // What went wrong is said in the view; undefined stands for no answer.
-  async #try(act) {
-    try {
-      const answer = await act();
-      this.problem.textContent = "";
-      return answer;
-    } catch (problem) {
-      if (problem.status === 401) this.signedOut();
-      else this.problem.textContent = explain(problem);
-      return undefined;
-    }
-  }
 }
 
 const OUTCOMES = {
@@ -224,10 +214,6 @@ const OUTCOMES = {
   reinforced: "This was known already, and counts for more now.",
   superseding: "Remembered; it takes the place of an older one.",
 };
-
-function explain(problem) {
-  return problem.status ? problem.message : "The server cannot be reached.";
-}
 
 /** The view over the elements of the page. */
 export function memoriesView(actions) {

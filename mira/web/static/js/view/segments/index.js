@@ -3,6 +3,7 @@
 
 import * as api from "../../segment_api.js";
 import { ask } from "../ask.js";
+import { Trying } from "../trying.js";
 import { OpenSegment } from "./open.js";
 import { showPrompt } from "./prompt.js";
 import { segmentRow } from "./row.js";
@@ -16,10 +17,12 @@ export class Segments {
   #unfolded = new Set();
   #timer = 0;
   #shown = false;
+  #trying;
 
   /** `parts` are the elements of the view by name; `announce(text)` is for the screen reader. */
   constructor(parts, { announce, signedOut }) {
-    Object.assign(this, parts, { announce, signedOut });
+    Object.assign(this, parts, { announce });
+    this.#trying = new Trying(parts.problem, signedOut);
     this.current = new OpenSegment(parts.standing, (act) => this.#steer(act));
     parts.more.addEventListener("click", () => this.#more());
     document.addEventListener("visibilitychange", () => this.#watch());
@@ -49,7 +52,7 @@ export class Segments {
   // The newest page, and of those behind it what is known of them: they change no more.
   async #load() {
     const mine = ++this.#asked;
-    const answer = await this.#try(() => api.page());
+    const answer = await this.#trying.run(() => api.page());
     if (answer === undefined || mine !== this.#asked) return;
     const fresh = new Set(answer.segments.map(({ id }) => id));
     const first = this.#segments.findIndex(({ id }) => fresh.has(id));
@@ -61,7 +64,7 @@ export class Segments {
 
   async #more() {
     const mine = this.#asked;
-    const answer = await this.#try(() => api.page({ cursor: this.#cursor }));
+    const answer = await this.#trying.run(() => api.page({ cursor: this.#cursor }));
     if (answer === undefined || mine !== this.#asked) return;
     const next = this.#segments.length;
     this.#cursor = answer.next_cursor;
@@ -108,7 +111,7 @@ export class Segments {
   async #steer(act) {
     if (act === "collapse" && !(await ask("End this segment now?", ENDING, "End it"))) return;
     this.current.busy = true;
-    const segment = await this.#try(() => api.steer(act));
+    const segment = await this.#trying.run(() => api.steer(act));
     this.current.busy = false;
     if (segment) this.announce(DONE[act]);
     const words = this.problem.textContent;
@@ -117,21 +120,8 @@ export class Segments {
   }
 
   async #readPrompt() {
-    const answer = await this.#try(() => api.workingMemory());
+    const answer = await this.#trying.run(() => api.workingMemory());
     if (answer) showPrompt({ element: this.sections, lead: this.lead }, answer.sections);
-  }
-
-  // What went wrong is said in the view; undefined stands for no answer.
-  async #try(act) {
-    try {
-      const answer = await act();
-      this.problem.textContent = "";
-      return answer;
-    } catch (problem) {
-      if (problem.status === 401) this.signedOut();
-      else this.problem.textContent = problem.status ? problem.message : "The server cannot be reached.";
-      return undefined;
-    }
   }
 }
 

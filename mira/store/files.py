@@ -1,0 +1,226 @@
+"""Files that users gave: as they came, and in the forms that models are shown."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from mira.errors import Conflict, NotFound, RateLimited
+from mira.messages.content import Attached, Document, Image
+from mira.store.database import Tx
+
+#: How long a file is kept that no message has, how many of them a user may have, and their bytes.
+UNUSED_FOR = timedelta(days=1)
+MOST_UNUSED = 20
+MOST_UNUSED_BYTES = 200 * 1024 * 1024
+#: Bytes and pages up to which a document is shown as a file to models that read such files.
+WHOLE_BYTES, WHOLE_PAGES = 8 * 1024 * 1024, 100
+
+Size = Literal["large", "small"]
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a file. Sizes in bytes; width and height are those of the large image;
+    `characters` those of the words of a document, of which there were more if `cut`."""
+
+    id: UUID
+    name: str
+    kind: Literal["image", "document"]
+    media_type: str
+    size: int
+    width: int | None
+    height: int | None
+    pages: int | None
+    characters: int
+    cut: bool
+    notes: tuple[str, ...]
+    created_at: datetime
+    turn_id: UUID | None
+
+
+class NewImage(msgspec.Struct, frozen=True, kw_only=True):
+    """An image with its two sizes."""
+
+    media_type: str
+    large: bytes
+    large_type: str
+    large_width: int
+    large_height: int
+    small: bytes
+    small_width: int
+    small_height: int
+    notes: tuple[str, ...] = ()
+
+
+class NewDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document with its words."""
+
+    media_type: str
+    words: str
+    words_cut: bool
+    pages: int | None
+    notes: tuple[str, ...] = ()
+
+
+class Content(msgspec.Struct, frozen=True):
+    """The bytes of a file or of one of its forms."""
+
+    name: str
+    media_type: str
+    content: bytes
+    sha256: bytes
+
+
+_SELECT = """
+select id, name, kind, media_type, size, large_width as width, large_height as height, pages,
+  length(words) as characters, words_cut as cut, notes, created_at, turn_id
+from files where user_id = $1
+"""
+
+
+async def find(tx: Tx, user_id: UUID, name: str, content: bytes) -> File | None:
+    """The same bytes under the same name, if the user has given them before."""
+    row = await tx.row(
+        _SELECT + "and sha256 = $2 and name = $3",
+        user_id, hashlib.sha256(content).digest(), name,
+    )  # fmt: skip
+    return None if row is None else _file(row)
+
+
+async def sweep(tx: Tx, user_id: UUID, now: datetime, *, coming: int) -> None:
+    """Remove what no message took in time. Raises RateLimited if there is no room for `coming`
+    bytes beside what waits."""
+    await tx.execute(
+        "delete from files where user_id = $1 and turn_id is null and created_at < $2",
+        user_id, now - UNUSED_FOR,
+    )  # fmt: skip
+    row = await tx.row(
+        "select count(*) as files, coalesce(sum(size), 0) as bytes from files "
+        "where user_id = $1 and turn_id is null",
+        user_id,
+    )
+    assert row is not None
+    if row["files"] >= MOST_UNUSED or row["bytes"] + coming > MOST_UNUSED_BYTES:
+        raise RateLimited(
+            "Too many files wait for a message. Send a message with them or remove some.",
+            retry_after=60.0,
+        )
+
+
+async def put(
+    tx: Tx, user_id: UUID, file_id: UUID, name: str, content: bytes,
+    read: NewImage | NewDocument, at: datetime,
+) -> File:  # fmt: skip
+    """Keep a file; one with the same bytes and name that stands already is returned instead."""
+    image = read if isinstance(read, NewImage) else None
+    document = read if isinstance(read, NewDocument) else None
+    await tx.execute(
+        "insert into files (id, user_id, name, kind, media_type, size, sha256, content, large, "
+        "large_type, large_width, large_height, small, small_width, small_height, words, "
+        "words_cut, pages, notes, created_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
+        "$11, $12, $13, $14, $15, $16, $17, $18, $19, $20) on conflict do nothing",
+        file_id, user_id, name, "image" if image else "document", read.media_type, len(content),
+        hashlib.sha256(content).digest(), content,
+        image and image.large, image and image.large_type, image and image.large_width,
+        image and image.large_height, image and image.small, image and image.small_width,
+        image and image.small_height,
+        document.words if document else "", bool(document and document.words_cut),
+        document and document.pages, list(read.notes), at,
+    )  # fmt: skip
+    kept = await find(tx, user_id, name, content)
+    assert kept is not None
+    return kept
+
+
+async def get(tx: Tx, user_id: UUID, file_id: UUID) -> File:
+    """Raises NotFound."""
+    row = await tx.row(_SELECT + "and id = $2", user_id, file_id)
+    if row is None:
+        raise NotFound("There is no such file.")
+    return _file(row)
+
+
+async def content(tx: Tx, user_id: UUID, file_id: UUID, size: Size | None = None) -> Content:
+    """The bytes as they came, or an image in one of its sizes. Raises NotFound."""
+    column, kind = {
+        None: ("content", "media_type"),
+        "large": ("large", "large_type"),
+        "small": ("small", "'image/webp'"),
+    }[size]
+    row = await tx.row(
+        f"select name, {kind} as media_type, {column} as content, sha256 from files "  # noqa: S608
+        f"where user_id = $1 and id = $2 and {column} is not null",
+        user_id, file_id,
+    )  # fmt: skip
+    if row is None:
+        raise NotFound("There is no such file." if size is None else "There is no such image.")
+    return Content(row["name"], row["media_type"], row["content"], row["sha256"])
+
+
+async def words(tx: Tx, user_id: UUID, file_id: UUID) -> str:
+    """The words of a document; none of an image. Raises NotFound."""
+    found: str | None = await tx.value(
+        "select words from files where user_id = $1 and id = $2", user_id, file_id
+    )
+    if found is None:
+        raise NotFound("There is no such file.")
+    return found
+
+
+async def remove(tx: Tx, user_id: UUID, file_id: UUID) -> None:
+    """Remove a file that no message has. Raises NotFound, and Conflict if one has it."""
+    gone = await tx.value(
+        "delete from files where user_id = $1 and id = $2 and turn_id is null returning id",
+        user_id, file_id,
+    )  # fmt: skip
+    if gone is None:
+        await get(tx, user_id, file_id)
+        raise Conflict("A message has this file.")
+
+
+async def shown(
+    tx: Tx, user_id: UUID, newest: Sequence[UUID], older: Sequence[UUID], *, most: int
+) -> dict[UUID, Image | Document]:
+    """What models are shown of files. Of the `newest`: the large image; the words of a document,
+    and a PDF that is not too long as it came. Of the `older`: the small image, and words. At most
+    `most` characters of each document are read. Files that are not there are left out."""
+    rows = await tx.fetch(
+        "select id, name, kind, media_type, size, pages, substr(words, 1, $4) as words, "
+        "id = any($2) as newest, "
+        "case when id = any($2) then large else small end as image, "
+        "case when id = any($2) then large_type else 'image/webp' end as image_type, "
+        "case when id = any($2) then large_width else small_width end as width, "
+        "case when id = any($2) then large_height else small_height end as height, "
+        "case when id = any($2) and media_type = 'application/pdf' and size <= $5 "
+        "  and pages <= $6 then content end as content "
+        "from files where user_id = $1 and (id = any($2) or id = any($3))",
+        user_id, list(newest), list(older), most, WHOLE_BYTES, WHOLE_PAGES,
+    )  # fmt: skip
+    return {
+        row["id"]: Image(
+            name=row["name"], media_type=row["image_type"], content=row["image"],
+            width=row["width"], height=row["height"],
+        )
+        if row["kind"] == "image"
+        else Document(
+            name=row["name"], media_type=row["media_type"], words=row["words"],
+            content=row["content"] or b"", pages=row["pages"],
+        )
+        for row in rows
+    }  # fmt: skip
+
+
+def attached(file: File) -> Attached:
+    """A file as a message names it."""
+    return Attached(
+        file_id=file.id, name=file.name, kind=file.kind, media_type=file.media_type, size=file.size
+    )
+
+
+def _file(row: object) -> File:
+    return msgspec.convert(dict(row), File)  # type: ignore[call-overload]
