@@ -64,7 +64,11 @@ class TurnPrompt:
         self._outcome: str | None = None
         self._cuts = 0
         self._halvings = 0
-        self._forms: attachments.Forms = {}
+        #: Of the files that are given now, and of those of earlier turns.
+        self._given: attachments.Forms = {}
+        self._earlier: attachments.Forms = {}
+        #: Documents are shown as the files that they are, while there is room.
+        self._whole = True
         self.recalled = Recalled()
         self.composed: Prompt | None = None
         #: What keeps the first prompt of this turn from extending the last of the one before.
@@ -95,7 +99,7 @@ class TurnPrompt:
         if taken.origin == "action":
             self._outcome = await self._what_came_of_it()
             return
-        self._forms = await self._files()
+        await self._read_files()
         named = ", ".join(one.name for one in attached_in(taken.blocks))
         words = plain_text(taken.blocks) or named
         before = exchanges((*standing.earlier.continuity, *standing.live.all()))
@@ -122,28 +126,34 @@ class TurnPrompt:
             consider if self._parts.considers() else None,
         )
 
-    async def _files(self) -> attachments.Forms:
-        """The forms of the files in the prompt. None without a word of the database if there are
-        none; none either if they cannot be read: they are named then."""
-        standing = self._standing
+    async def _read_files(self) -> None:
+        """Read the forms of the files in the prompt. Without a file nothing is asked; what cannot
+        be read is named. A file given once more is shown large now, and stays small where it was
+        given before."""
+        standing, user_id = self._standing, self._user_id
         newest = [one.file_id for one in attached_in(self._taken.blocks)]
         older = attachments.given((*standing.earlier.continuity, *standing.live.all()))
         if not newest and not older:
-            return {}
+            return
         try:
-            async with self._parts.database.user(self._user_id) as tx:
-                return await files.shown(
-                    tx, self._user_id, newest, [one for one in older if one not in newest],
-                    most=attachments.NOW,
-                )  # fmt: skip
+            async with self._parts.database.user(user_id) as tx:
+                if newest:
+                    self._given = await files.shown(tx, user_id, newest, (), most=attachments.NOW)
+                if older:
+                    self._earlier = await files.shown(
+                        tx, user_id, (), older, most=attachments.EARLIER
+                    )
         except MiraError as error:
             log.warning("files_not_read", code=error.code)
-            return {}
 
     async def compose(self) -> None:
         """Make the prompt; one that is estimated to be too long for the model is cut first."""
         room = int(self._parts.model.window * OF_WINDOW)
         prompt = self._compose()
+        if prompt.tokens_estimated > room:
+            # A page costs more as a page than by its words.
+            self._whole = False
+            prompt = self._compose()
         while prompt.tokens_estimated > room and self._halvings < HALVINGS:
             if self._cuts < CUTS:
                 self._cuts += 1
@@ -158,6 +168,7 @@ class TurnPrompt:
         if self._cuts >= CUTS:
             raise error
         self._cuts += 1
+        self._whole = False
         await self._announce(self._compose())
 
     async def _announce(self, prompt: Prompt) -> None:
@@ -186,11 +197,15 @@ class TurnPrompt:
                 timezone=standing.timezone,
                 now=parts.clock.now(),
                 last_message_at=live.last_message_at,
-                turns=attachments.earlier(turns, self._forms),
-                words=attachments.now(self._taken.blocks, self._forms, self.share),
+                turns=attachments.earlier(turns, self._earlier),
+                words=attachments.now(
+                    self._taken.blocks, self._given, self.share, whole=self._whole
+                ),
                 outcome=self._outcome,
                 earlier=earlier.summaries if cuts < CUTS else (),
-                continuity=attachments.earlier(earlier.continuity, self._forms) if not cuts else (),
+                continuity=attachments.earlier(earlier.continuity, self._earlier)
+                if not cuts
+                else (),
                 boundary_end=earlier.ended_at,
                 manifest=earlier.manifest if cuts < CUTS else (),
                 brief=earlier.brief.text if earlier.brief else None,

@@ -7,11 +7,11 @@ import warnings
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from mira.files.kinds import JPEG
+from mira.files.kinds import JPEG, PNG, WEBP
 from mira.files.limits import LARGE, PIXELS, SMALL
 from mira.files.result import ReadImage, Unreadable
 
-#: Bytes beyond which a drawing is sent as a photograph.
+#: Bytes beyond which a drawing is not kept without loss: providers take 5 MB at most.
 _HEAVY = 1_500_000
 
 
@@ -24,7 +24,8 @@ def read(content: bytes, media_type: str) -> ReadImage:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG", "GIF", "WEBP")) as opened:
             if opened.width * opened.height > PIXELS:
                 raise Unreadable(_too_many())
-            if getattr(opened, "is_animated", False):
+            # Some telephones write a second picture behind a photograph, which does not move.
+            if getattr(opened, "is_animated", False) and opened.format != "MPO":
                 notes.append("It moves; only its first picture is looked at.")
             opened.draft("RGB", (2 * LARGE, 2 * LARGE))  # a large JPEG is decoded smaller
             whole = _plain(ImageOps.exif_transpose(opened))
@@ -67,8 +68,10 @@ def _within(image: Image.Image, side: int) -> Image.Image:
 def _encoded(image: Image.Image, media_type: str) -> tuple[bytes, str]:
     if media_type != JPEG:
         drawn = _bytes(image, "PNG", optimize=False)
-        if image.mode == "RGBA" or len(drawn) <= _HEAVY:
-            return drawn, "image/png"
+        if len(drawn) <= _HEAVY:
+            return drawn, PNG
+        if image.mode == "RGBA":
+            return _bytes(image, "WEBP", quality=90, method=4), WEBP
     return _bytes(image, "JPEG", quality=90), JPEG
 
 

@@ -36,7 +36,9 @@ def kind_of(name: str, content: bytes) -> str:
             return kind
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return WEBP
-    if b"%PDF-" in content[:1024]:
+    if content.startswith(b"%PDF-") or (
+        b"%PDF-" in content[:1024] and not _is_words(content[:1024])
+    ):
         return PDF
     if content.startswith(b"PK\x03\x04"):
         return _archive(content)
@@ -53,6 +55,15 @@ def looks_like_text(content: bytes) -> bool:
     return not any(byte < 9 or 13 < byte < 27 for byte in start)
 
 
+def _is_words(start: bytes) -> bool:
+    """Text that speaks of PDFs; in a PDF itself bytes that are no text follow its first line."""
+    try:
+        start.decode()
+    except UnicodeDecodeError as error:
+        return error.start > len(start) - 4  # cut in the middle of a letter
+    return True
+
+
 def _archive(content: bytes) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -60,7 +71,7 @@ def _archive(content: bytes) -> str:
             if len(entries) > ENTRIES or sum(one.file_size for one in entries) > UNPACKED:
                 raise Unreadable("This file is too large when it is unpacked.")
             names = {one.filename for one in entries}
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError):
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, RuntimeError):
         raise Unreadable("This file is damaged: its archive cannot be opened.") from None
     if "word/document.xml" in names:
         return DOCX

@@ -3,42 +3,52 @@
 from __future__ import annotations
 
 import io
+import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, time
+from typing import Any
 from xml.etree.ElementTree import ParseError
 
 import docx
 import openpyxl
 from docx.opc.exceptions import OpcError
-from docx.table import Table
+from docx.oxml.ns import qn
+from docx.text.paragraph import Paragraph
 from openpyxl.utils.exceptions import InvalidFileException
 
 from mira.files.kinds import DOCX, XLSX
 from mira.files.result import ReadDocument, Unreadable
 from mira.files.words import Words
 
+_PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
+_WORDS, _TAB, _BREAK = qn("w:t"), qn("w:tab"), qn("w:br")
+#: What may stand around paragraphs.
+_AROUND = frozenset(map(qn, ("w:sdt", "w:sdtContent", "w:ins", "w:customXml", "w:smartTag")))
 #: What a damaged file may lead to: both readers let errors of what they stand on through.
-DAMAGE = (OpcError, InvalidFileException, ParseError, SyntaxError, ValueError, TypeError, KeyError,
-          IndexError, AttributeError, OSError, EOFError, RecursionError, AssertionError,
-          NotImplementedError, zipfile.BadZipFile, zlib.error)  # fmt: skip
+DAMAGE = (OpcError, InvalidFileException, ParseError, SyntaxError, ValueError, TypeError,
+          LookupError, AttributeError, OSError, EOFError, RuntimeError, AssertionError,
+          ArithmeticError, struct.error, zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 
 def read_docx(content: bytes) -> ReadDocument:
-    """Paragraphs and tables in reading order; a row of a table is a line. Raises Unreadable."""
+    """Paragraphs and tables in reading order; a row of a table is a line. What stands in content
+    controls or was inserted under watch is read like the rest. Raises Unreadable."""
     words = Words()
     try:
-        for block in docx.Document(io.BytesIO(content)).iter_inner_content():
+        document = docx.Document(io.BytesIO(content))
+        for element in _blocks(document.element.body):
             if words.full:
                 break
-            if isinstance(block, Table):
-                for row in block.rows:
-                    words.add(" | ".join(_once(cell.text.strip() for cell in row.cells)))
-            elif block.text.strip():
-                listed = (block.style.name or "").startswith("List") if block.style else False
-                words.add(f"- {block.text}" if listed else block.text)
+            if element.tag == _TABLE:
+                for row in element.iter(_ROW):
+                    words.add(" | ".join(_once(_text(cell) for cell in row.iter(_CELL))))
+            elif text := _text(element):
+                style = Paragraph(element, document).style
+                listed = style is not None and (style.name or "").startswith("List")
+                words.add(f"- {text}" if listed else text)
     except DAMAGE:
         raise Unreadable("This DOCX is damaged and cannot be read.") from None
     return ReadDocument(media_type=DOCX, words=str(words), words_cut=words.cut)
@@ -65,6 +75,26 @@ def read_xlsx(content: bytes) -> ReadDocument:
     except DAMAGE:
         raise Unreadable("This XLSX is damaged and cannot be read.") from None
     return ReadDocument(media_type=XLSX, words=str(words), words_cut=words.cut)
+
+
+def _blocks(parent: Any) -> Iterator[Any]:
+    """Paragraphs and tables below an element, in order; none that lies in a table."""
+    for child in parent.iterchildren():
+        if child.tag in (_PARAGRAPH, _TABLE):
+            yield child
+        elif child.tag in _AROUND:
+            yield from _blocks(child)
+
+
+def _text(element: Any) -> str:
+    """The words below an element. Those that were deleted under watch have another tag."""
+    pieces = []
+    for one in element.iter(_WORDS, _TAB, _BREAK, _PARAGRAPH):
+        if one.tag == _WORDS:
+            pieces.append(one.text or "")
+        elif pieces:
+            pieces.append(" " if one.tag != _BREAK else "\n")
+    return "".join(pieces).strip()
 
 
 def _once(cells: Iterable[str]) -> list[str]:

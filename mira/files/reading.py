@@ -55,7 +55,9 @@ async def _ask(question: bytes) -> bytes:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await child.stdin.send(question)
         await child.stdin.aclose()
-        return b"".join([piece async for piece in child.stdout])
+        answer = b"".join([piece async for piece in child.stdout])
+        await child.wait()
+        return answer
     finally:
         with anyio.CancelScope(shield=True), suppress(ProcessLookupError):
             if child.returncode is None:

@@ -44,8 +44,11 @@ _CONNECT, _CLOSE, _DRAIN = 10.0, 2.0, 0.2
 _WINDOW, _WINDOW_ELSEWHERE = 400_000, 32_768
 _NO_REASONING_WITH_TOOLS = "reasoning with tools"
 #: A refusal that speaks of the form asked for the answer.
-#: An endpoint that sees no images says so in these words, or that contents must be strings.
-_SEES = re.compile(r"image|vision|multi-?modal|content.{0,40}(string|type)", re.IGNORECASE)
+#: An endpoint that sees no images at all says so in these words, or that contents must be strings.
+_BLIND = re.compile(
+    r"support.{0,40}image|image.{0,40}support|vision|multi-?modal|content.{0,40}(string|type)",
+    re.IGNORECASE,
+)
 _IMAGES = "images"
 _FORM = re.compile(r"response_format|json_schema")
 
@@ -148,8 +151,8 @@ class OpenAIProvider:
         import openai
 
         try:
+            blind = _IMAGES in self._refuses and has_images(request)
             while True:
-                blind = _IMAGES in self._refuses and has_images(request)
                 seen = (without_files(request) if blind else None) or request
                 wanted, dropped = parameters(self.model, self.name, seen)
                 if blind:
@@ -160,7 +163,9 @@ class OpenAIProvider:
                     return await _create(client, wanted), dropped
                 except (openai.BadRequestError, openai.UnprocessableEntityError) as refusal:
                     # Ends: each round learns a lesson that was not known, and there are few.
-                    if not self._learn(refusal, wanted, images=has_images(seen)):
+                    if has_images(seen) and self._refuses_images(refusal):
+                        blind = True
+                    elif not self._learn(refusal, wanted):
                         raise
         except Exception as error:
             self._fail(error)
@@ -185,15 +190,20 @@ class OpenAIProvider:
             wanted["reasoning_effort"] = "none"
         return dropped
 
-    def _learn(self, refusal: Any, wanted: dict[str, Any], *, images: bool) -> bool:
-        """Whether the refusal names a parameter, or `images`, that the next attempt can do
-        without."""
+    def _refuses_images(self, refusal: Any) -> bool:
+        """Whether the refusal is about images; that of all of them is remembered."""
+        if isinstance(failures.of_answer(PROVIDER, 400, refusal.body), ContextOverflow):
+            return False
+        if _BLIND.search(refusal.message):
+            self._refuses.add(_IMAGES)
+            return True
+        return "image" in refusal.message.lower()
+
+    def _learn(self, refusal: Any, wanted: dict[str, Any]) -> bool:
+        """Whether the refusal names a parameter that the next attempt can do without."""
         if isinstance(failures.of_answer(PROVIDER, 400, refusal.body), ContextOverflow):
             return False
         named = f"{refusal.param or ''} {refusal.message}"
-        if images and _SEES.search(named):
-            self._refuses.add(_IMAGES)
-            return True
         if _FORM.search(named) and "response_format" in wanted:
             self._refuses.add("response_format")
             return True

@@ -8,6 +8,7 @@ for is not asked by the user.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from uuid import UUID
 
 import msgspec
@@ -19,8 +20,9 @@ from mira.prompt.turn import Turn
 
 #: Characters of all documents of one message together: in its own turn, and in later ones.
 NOW, EARLIER = 32_000, 8_000
-#: Images of earlier turns that are shown, the newest; others are named.
-IMAGES = 20
+#: Images of earlier turns that are shown, the newest; others are named. So many at once become
+#: names, that the prompts between stay the same.
+IMAGES, STEP = 20, 10
 _NAME = 120
 
 Forms = Mapping[UUID, Image | Document]
@@ -37,10 +39,13 @@ def given(turns: Iterable[Turn]) -> tuple[UUID, ...]:
     )
 
 
-def now(blocks: Sequence[Shown], forms: Forms, share: float = 1.0) -> tuple[Shown, ...]:
+def now(
+    blocks: Sequence[Shown], forms: Forms, share: float = 1.0, *, whole: bool = True
+) -> tuple[Shown, ...]:
     """What the user says, with the files: images large, documents in full, within bounds.
 
     With `share` less than 1 the bounds are that part of themselves, and images are only named.
+    Unless `whole`, documents are shown by their words alone.
     """
     documents = sum(isinstance(_form(b, forms), Document) for b in blocks)
     most = int(NOW * share) // max(1, documents)
@@ -50,7 +55,7 @@ def now(blocks: Sequence[Shown], forms: Forms, share: float = 1.0) -> tuple[Show
         if isinstance(form, Image) and share == 1.0:
             return msgspec.structs.replace(form, name=_named(form.name))
         if isinstance(form, Document):
-            return _document(form, most, whole=share == 1.0)
+            return _document(form, most, whole=whole and share == 1.0)
         return line(block) if isinstance(block, Attached) else block
 
     return tuple(map(shown, blocks))
@@ -59,13 +64,15 @@ def now(blocks: Sequence[Shown], forms: Forms, share: float = 1.0) -> tuple[Show
 def earlier(turns: Sequence[Turn], forms: Forms) -> tuple[Turn, ...]:
     """Turns with their files: images small, the first of the words of documents."""
     images = [one for one in given(turns) if isinstance(forms.get(one), Image)]
-    seen = set(images[-IMAGES:])
+    beyond = max(0, len(images) - IMAGES)
+    named_only = -(-beyond // STEP) * STEP
+    number = count()
 
     def shown(block: Shown, most: int) -> Shown:
         form = _form(block, forms)
         if isinstance(form, Document):
             return _document(form, most, whole=False)
-        if isinstance(form, Image) and isinstance(block, Attached) and block.file_id in seen:
+        if isinstance(form, Image) and next(number) >= named_only:
             return msgspec.structs.replace(form, name=_named(form.name))
         return line(block) if isinstance(block, Attached) else block
 

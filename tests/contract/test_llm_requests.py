@@ -432,6 +432,17 @@ async def test_an_endpoint_that_sees_no_images_is_asked_once_more_in_words() -> 
     assert server.bodies[2]["messages"] == server.bodies[1]["messages"]
 
 
+async def test_one_image_that_is_refused_keeps_the_next_from_nobody() -> None:
+    error = {"error": {"message": "Could not read the image; is it a valid one?", "code": "bad"}}
+    server = Server(refusal(400, error), *(recorded("openai", "plain") for _ in "12"))
+    provider = gpt(server)
+    await hear(provider, ask(user("Look", PICTURE)))
+    heard = await hear(provider, ask(user("Look", PICTURE)))
+    await provider.aclose()
+    assert heard.dropped == []
+    assert server.bodies[2]["messages"][-1]["content"][1]["type"] == "image_url"
+
+
 async def test_claude_is_asked_once_more_in_words_when_a_file_is_refused() -> None:
     error = {"type": "invalid_request_error", "message": "Could not process image"}
     server = Server(refusal(400, {"error": error}), recorded("anthropic", "plain"))

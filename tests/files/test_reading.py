@@ -13,6 +13,7 @@ import anyio
 import docx
 import openpyxl
 import pytest
+from docx.oxml import parse_xml
 from PIL import Image
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
@@ -188,6 +189,37 @@ def test_a_docx_is_read_in_order_with_its_tables() -> None:
     assert result.words.splitlines() == [
         "The garden", "- Beans", "Bed | Plant", "North | Leek", "After the table."
     ]  # fmt: skip
+
+
+def test_what_stands_in_a_content_control_or_was_inserted_under_watch_is_read() -> None:
+    document = docx.Document()
+    document.add_paragraph("before")
+    body = document.element.body
+    space = f'xmlns:w="{document.element.nsmap["w"]}"'
+    for xml in (
+        f"<w:sdt {space}><w:sdtContent><w:p><w:r><w:t>in a control</w:t></w:r></w:p>"
+        "</w:sdtContent></w:sdt>",
+        f"<w:p {space}><w:ins><w:r><w:t>inserted</w:t></w:r></w:ins>"
+        "<w:del><w:r><w:delText>deleted</w:delText></w:r></w:del></w:p>",
+    ):
+        body.insert(len(body) - 1, parse_xml(xml))
+    into = io.BytesIO()
+    document.save(into)
+    result = document_of("form.docx", into.getvalue())
+    assert result.words.splitlines() == ["before", "in a control", "inserted"]
+
+
+def test_text_that_speaks_of_pdfs_is_text() -> None:
+    assert document_of("n.txt", b"It begins with %PDF-1.7 and a line.").media_type == kinds.TXT
+
+
+def test_a_large_drawing_that_is_seen_through_stays_small_enough_for_providers() -> None:
+    noise = Image.effect_noise((1500, 1500), 90)
+    drawn = Image.merge("RGBA", (noise, noise.rotate(90), noise.rotate(180), noise.rotate(270)))
+    result = image_of("x.webp", image_bytes(drawn, "WEBP", quality=60))
+    assert len(result.large) <= limits.IMAGE_BYTES
+    assert result.large_type == kinds.WEBP
+    assert opened(result.large).mode == "RGBA"
 
 
 def test_a_workbook_gives_the_values_of_each_sheet() -> None:

@@ -130,6 +130,22 @@ def test_a_pdf_reaches_a_model_that_reads_such_files_as_it_came(server: Server) 
     assert "Sow in March." in later
 
 
+def test_a_picture_given_once_more_stays_small_where_it_was_given_before(server: Server) -> None:
+    with http(server.url, server.key) as client:
+        file = give(client, "roof.png", image_bytes(photo(2000, 1000), "PNG"))
+        for words in ("What is this?", "Look again."):
+            client.post("/v1/chat", json={"message": words, "attachments": [file["id"]]})
+        request = server.double.requests()[-1]
+    sizes = [
+        opened(base64.b64decode(block["source"]["data"])).size
+        for message in request["messages"]
+        if isinstance(message["content"], list)
+        for block in message["content"]
+        if block["type"] == "image"
+    ]
+    assert sizes == [(512, 256), (1568, 784)]
+
+
 def test_a_message_may_be_a_file_alone(server: Server) -> None:
     with http(server.url, server.key) as client:
         file = give(client, "keys.txt", WORDS)

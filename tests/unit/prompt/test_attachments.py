@@ -46,6 +46,13 @@ def test_all_documents_of_a_message_share_one_bound() -> None:
     assert 0.5 * attachments.NOW < total < attachments.NOW + 10 * 200
 
 
+def test_without_room_a_document_is_shown_by_its_words() -> None:
+    (pdf,) = attachments.now((named(1),), {uid(1): document("Sow in March.")}, whole=False)
+    assert isinstance(pdf, Document)
+    assert pdf.content == b""
+    assert "Sow in March." in pdf.words
+
+
 def test_in_a_small_prompt_images_are_named_and_documents_cut() -> None:
     forms: attachments.Forms = {uid(1): document("word " * 20_000), uid(2): PICTURE}
     pdf, picture = attachments.now((named(1), named(2, "image")), forms, share=0.125)
@@ -81,7 +88,9 @@ def test_no_more_than_so_many_earlier_images_are_shown_the_newest() -> None:
     turns = [turn(named(n, "image")) for n in range(attachments.IMAGES + 3)]
     forms = {uid(n): PICTURE for n in range(len(turns))}
     shown = [one.said[0].blocks[0] for one in attachments.earlier(turns, forms)]
-    assert [isinstance(block, Image) for block in shown] == [False] * 3 + [True] * 20
+    assert [isinstance(block, Image) for block in shown] == [False] * 10 + [True] * 13
+    more = attachments.earlier([*turns, turn(named(0, "image"))], forms)
+    assert [one.said[0].blocks[0] for one in more][:-1] == shown
 
 
 def test_turns_without_files_are_the_very_same() -> None:
