@@ -25,6 +25,7 @@ from mira.web.summary_health import SummaryHealth
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=200)]
 Cursor = Annotated[str, msgspec.Meta(max_length=200)]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class _Model(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +40,15 @@ class Paging(_Model, frozen=True, kw_only=True):
 
     limit: Limit = 50
     cursor: Cursor | None = None
+
+
+class MessagesQuery(Paging, frozen=True, kw_only=True):
+    """Messages of a segment, or of a stretch of time (`from` included, `to` not), or both; without
+    any of them all there are."""
+
+    since: Moment | None = msgspec.field(default=None, name="from")
+    until: Moment | None = msgspec.field(default=None, name="to")
+    segment_id: UUID | None = None
 
 
 class EventsQuery(_Model, frozen=True, kw_only=True):
