@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from mira.errors import NotFound, ValidationFailed
+from mira.messages.content import ToolResult
 from mira.store import history, operation
 from mira.web.endpoint import Call, Endpoint
 from mira.web.models import (
@@ -12,6 +15,8 @@ from mira.web.models import (
     Message,
     MessagePage,
     MessagesQuery,
+    ResultQuery,
+    ToolResultPart,
 )
 from mira.web.reading import BigInt, Int, cut, read_cursor, storable, write_cursor
 
@@ -38,12 +43,25 @@ async def list_messages(call: Call[MessagesQuery, None]) -> MessagePage:
 
 
 async def get_message(call: Call[None, None]) -> Message:
+    return Message.of(await _message(call))
+
+
+async def get_result(call: Call[ResultQuery, None]) -> ToolResultPart:
+    record = await _message(call)
+    call_id = call.request.path_params["call_id"]
+    for block in record.blocks:
+        if isinstance(block, ToolResult) and block.call_id == call_id:
+            return ToolResultPart.of(block, call.query.offset, call.query.limit)
+    raise NotFound("This message holds no result of such a call.")
+
+
+async def _message(call: Call[Any, None]) -> history.HistoryMessage:
     message_id = call.id("message_id")
     async with call.services.database.user(call.user_id) as tx:
         records = await history.of_ids(tx, call.user_id, [message_id])
     if not records:
         raise NotFound("There is no such message.")
-    return Message.of(records[0])
+    return records[0]
 
 
 def _within(asked: MessagesQuery) -> history.Within:
@@ -63,4 +81,7 @@ ENDPOINTS = (
              scope="read", query=MessagesQuery, answer=MessagePage),
     Endpoint("GET", "/v1/messages/{message_id}", get_message, "One message",
              scope="read", answer=Message),
+    Endpoint("GET", "/v1/messages/{message_id}/results/{call_id}", get_result,
+             "What a tool answered, whole or in parts",
+             scope="read", query=ResultQuery, answer=ToolResultPart),
 )  # fmt: skip
