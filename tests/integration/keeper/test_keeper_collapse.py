@@ -10,6 +10,7 @@ import pytest
 from bench.provider_script import Behaviour, Failure, Script
 from mira.actors.memory_keeper_parts import Step
 from mira.llm.scripted import says
+from mira.messages.segment import MemoriesStored
 from mira.messages.stream import Completed
 from mira.messages.turn import TrinketRendered, TurnStarted
 from mira.store.database import Database
@@ -226,3 +227,24 @@ async def test_what_a_turn_does_is_told_in_the_order_in_which_it_happens(
         # Of the sections only those are told that are others than before.
         told = [e.name for e in heard.heard if isinstance(e, TrinketRendered)]
         assert told.count("BasePrompt") == 1
+
+
+async def test_what_is_remembered_of_a_segment_is_announced_once_and_after_its_end(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders, script=[says("Noted.")]) as kept:
+        kept.script(living())
+        await tell(kept, user)
+        ended = await kept.core.conversations.collapse(user.id)
+        await until_collapsed(kept, user)
+        with anyio.fail_after(20):
+            while await kept.rows(user.id, "select from outbox where lane = 'segments'"):
+                await kept.core.parts.clock.sleep(0.01)
+        heard = kept.core.events_heard
+        [stored] = [one for one in heard.heard if isinstance(one, MemoriesStored)]
+        assert (stored.user_id, stored.segment_id, stored.count) == (user.id, ended, len(TEXTS))
+        assert heard.names()[-2:] == ["SegmentCollapsed", "MemoriesStored"]
+        # What was nothing new is not announced.
+        await kept.extract(user.id, ended)
+        assert await kept.texts(user.id) == TEXTS
+        assert heard.names().count("MemoriesStored") == 1
