@@ -248,3 +248,57 @@ async def test_what_is_remembered_of_a_segment_is_announced_once_and_after_its_e
         await kept.extract(user.id, ended)
         assert await kept.texts(user.id) == TEXTS
         assert heard.names().count("MemoriesStored") == 1
+
+
+async def test_all_that_fell_due_while_nobody_was_there_is_done_once_at_the_return(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    clock = JumpingClock()
+    asked = {"summary": 1, "extraction": 1, "links": 1}
+    rolled = "select last_run_use_day as day from memory_jobs where job = 'roll_over'"
+
+    async def spent(kept: Kept) -> dict[str, int]:
+        made = await kept.calls(user.id)
+        return {purpose: made.count(purpose) for purpose in asked}
+
+    async def nothing_due(kept: Kept) -> None:
+        left = "select from outbox where user_id = $1 and due_at <= $2"
+        with anyio.fail_after(40):
+            while await kept.rows(user.id, left, user.id, clock.now()):
+                kept.core.system.look_for_durable()
+                await kept.core.system.workers.quiet()
+                await clock.sleep(0.01)
+
+    def heard(kept: Kept) -> list[str]:
+        every = kept.core.events_heard.heard
+        return [type(e).__name__ for e in every if getattr(e, "user_id", None) == user.id]
+
+    async with keeping(database, encoders, script=[says("Noted.")], clock=clock) as kept:
+        kept.script(living())
+        await tell(kept, user)
+        await nothing_due(kept)
+        assert await spent(kept) == dict.fromkeys(asked, 0)
+    # The process is gone, and so is the user, for longer than any timer waits.
+    clock.jump(days=9)
+    async with keeping(database, encoders, script=[says("Noted.")], clock=clock) as kept:
+        kept.script(living())
+        await until_collapsed(kept, user)
+        assert await left_behind(kept, user) == COLLAPSED
+        assert await spent(kept) == asked
+        # Days on which nobody speaks are none.
+        assert await kept.rows(user.id, rolled) == [{"day": 1}]
+        assert isinstance(await kept.core.ask(user.id, "I am back."), Completed)
+        await nothing_due(kept)
+        for name in ("SegmentIdle", "SegmentCollapsed", "MemoriesStored", "UseDayAdvanced"):
+            assert heard(kept).count(name) == 1, name
+        assert await kept.rows(user.id, rolled) == [{"day": 2}]
+        assert await spent(kept) == asked
+    # Whoever comes back once more finds nothing left to do.
+    async with keeping(database, encoders, script=[says("Noted.")], clock=clock) as kept:
+        kept.script(living())
+        kept.core.system.look_for_durable()
+        await kept.look_around(user.id)
+        await nothing_due(kept)
+        assert await spent(kept) == asked
+        assert heard(kept) == []
+        assert await kept.texts(user.id) == TEXTS
