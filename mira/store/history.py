@@ -27,6 +27,17 @@ class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
 
 
+class Within(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the history: a segment, a stretch of time (`since` included, `until` not), both,
+    or, with neither, all of it."""
+
+    segment_id: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+_ALL = Within()
+
 _COLUMNS = (
     "select m.id, m.turn_id, m.turn_seq, m.position, m.role, m.content, m.state, m.created_at"
 )
@@ -57,16 +68,22 @@ select * from shown where total <= $3 or newest order by turn_seq, position
 
 
 async def page(
-    tx: Tx, user_id: UUID, *, before: tuple[int, int] | None, limit: int
+    tx: Tx, user_id: UUID, *, before: tuple[int, int] | None, limit: int, within: Within = _ALL
 ) -> list[HistoryMessage]:
     """At most `limit` messages before (turn_seq, position), newest first."""
     turn_seq, position = before or (2**63 - 1, 0)
-    rows = await tx.fetch(
-        _SELECT + "and (m.turn_seq, m.position) < ($2, $3) "
-        "order by m.turn_seq desc, m.attempt desc, m.position desc limit $4",
-        user_id, turn_seq, position, limit,
-    )  # fmt: skip
-    return [_message(row) for row in rows]
+    sql = _SELECT + "and (m.turn_seq, m.position) < ($2, $3) "
+    values: list[object] = [user_id, turn_seq, position, limit]
+    for value, condition in (
+        (within.since, "m.created_at >= "),
+        (within.until, "m.created_at < "),
+        (within.segment_id, "m.turn_id in (select id from turns where segment_id = "),
+    ):
+        if value is not None:
+            values.append(value)
+            sql += f"and {condition}${len(values)}{')' * condition.count('(')} "
+    sql += "order by m.turn_seq desc, m.attempt desc, m.position desc limit $4"
+    return [_message(row) for row in await tx.fetch(sql, *values)]
 
 
 async def of_segment(

@@ -79,6 +79,7 @@ def test_every_endpoint_is_described_with_its_answers_and_failures(
         "POST /v1/conversation",
         "GET /v1/messages",
         "GET /v1/messages/{message_id}",
+        "GET /v1/messages/{message_id}/results/{call_id}",
         "GET /v1/segments",
         "GET /v1/segments/{segment_id}",
         "POST /v1/segments/active/pause",
