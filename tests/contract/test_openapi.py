@@ -85,6 +85,7 @@ def test_every_endpoint_is_described_with_its_answers_and_failures(
         "POST /v1/segments/active/pause",
         "POST /v1/segments/active/resume",
         "POST /v1/segments/active/collapse",
+        "POST /v1/segments/{segment_id}/retry",
         "GET /v1/working-memory",
         "GET /v1/memories",
         "POST /v1/memories",
