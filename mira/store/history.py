@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages.content import Block, Role, decode_blocks
+from mira.messages.content import RESULT_SHOWN, Block, Role, decode_blocks
 from mira.store.database import Tx
 
 
@@ -58,7 +58,10 @@ with newest as materialized (
     and state in ('complete', 'cancelled', 'interrupted', 'failed')
   order by seq desc limit $4),
 shown as materialized (
-  {_COLUMNS}, t.request_id, sum(length(m.content::text)) over (order by m.turn_seq desc) as total,
+  {_COLUMNS}, t.request_id,
+    sum(length(m.content::text) - case when m.role = 'tool' then (
+      select coalesce(sum(greatest(length(b ->> 'text') - $6, 0)), 0)
+      from jsonb_array_elements(m.content) b) else 0 end) over (order by m.turn_seq desc) as total,
     m.turn_seq = (select max(seq) from newest) as newest
   from newest t join messages m on m.user_id = $1 and m.turn_seq = t.seq
     and m.turn_seq >= (select min(seq) from newest)
@@ -91,11 +94,11 @@ async def of_segment(
 ) -> list[HistoryMessage]:
     """The newest whole turns of a segment with seq > `after_seq`, oldest message first.
 
-    At most `turns` of them, and of those so many as fit `characters` of stored content; the newest
-    one always. Turns that have not ended, or never began, are left out. Reads no further back than
-    `turns`.
+    At most `turns` of them, and of those so many as fit `characters` of stored content (of a long
+    tool result what prompts show of it is counted); the newest one always. Turns that have not
+    ended, or never began, are left out. Reads no further back than `turns`.
     """
-    rows = await tx.fetch(_RECENT, user_id, segment_id, characters, turns, after_seq)
+    rows = await tx.fetch(_RECENT, user_id, segment_id, characters, turns, after_seq, RESULT_SHOWN)
     return [_message(row) for row in rows]
 
 

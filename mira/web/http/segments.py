@@ -45,7 +45,7 @@ async def collapse(call: Call[None, None]) -> Segment:
     return await _read(call, await call.services.conversations.collapse(call.user_id))
 
 
-async def retry(call: Call[None, None]) -> Segment:
+async def retry_summary(call: Call[None, None]) -> Segment:
     segment_id = call.id("segment_id")
     await call.services.conversations.summarise_again(call.user_id, segment_id)
     return await _read(call, segment_id)
@@ -78,7 +78,7 @@ ENDPOINTS = (
              scope="chat", answer=Segment, problems=(404, 503)),
     Endpoint("GET", "/v1/segments/{segment_id}", get_segment, "One segment with its summary",
              scope="read", answer=Segment),
-    Endpoint("POST", "/v1/segments/{segment_id}/retry", retry,
+    Endpoint("POST", "/v1/segments/{segment_id}/retry", retry_summary,
              "Try a summary again now that failed; asking twice changes nothing more",
              scope="chat", answer=Segment, problems=(409,)),
     Endpoint("GET", "/v1/working-memory", working_memory,
