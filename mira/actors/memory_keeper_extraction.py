@@ -8,6 +8,7 @@ the same transaction, so that they give the same rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
@@ -46,6 +47,8 @@ log = logger("keeper")
 BATCH_ATTEMPTS = 3
 #: Attempts after which a chunk is asked for no more than once a use-day.
 STUCK = 5
+#: How long new memories wait for the rest of their segment before they are linked without it.
+REST = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -231,11 +234,14 @@ class SegmentExtraction:
             await model_calls.book(tx, user_id, answered.calls, now)
             if await extraction.done(tx, user_id, record.id, answered.spent, now, _note(found)):
                 stored = await self._store(tx, facts, prepared)
-            await extraction.finish(tx, user_id, scene.segment_id, now)
-            if stored:
+            whole = await extraction.finish(tx, user_id, scene.segment_id, now)
+            if stored or (whole and len(scene.chunks) > 1):
+                # Looked at together once all is there, or later if the rest is not to be had.
                 await ctx.tell_durable(
-                    tx, keeper_of(user_id), LinkMemories(), lane=LINKS, key=LINKS
-                )
+                    tx, keeper_of(user_id), LinkMemories(), lane=LINKS, key=LINKS,
+                    at=now if whole else now + REST,
+                )  # fmt: skip
+            if stored:
                 await ctx.tell_durable(
                     tx, Address("continuum", str(user_id)),
                     MemoriesMade(segment_id=scene.segment_id, count=len(stored)),
