@@ -34,6 +34,7 @@ from mira.memory.extraction import Extraction, Fact, Known
 from mira.memory.model import EntityName, NewMemory, Prepared, Stored, checked_text
 from mira.memory.quoting import quoted
 from mira.messages.base import Address
+from mira.messages.content import RESULT_SHOWN
 from mira.messages.memory import ExtractSegment, LinkMemories, PollBatch
 from mira.messages.segment import MemoriesMade
 from mira.store import batches, extraction, model_calls
@@ -59,6 +60,8 @@ class Scene:
     who: Who
     lines: tuple[Line, ...]
     known: tuple[Known, ...]
+    #: What tools and documents told in it.
+    others: tuple[str, ...]
     chunks: tuple[ChunkRecord, ...]
 
     def chunk(self, record: ChunkRecord) -> Chunk:
@@ -106,6 +109,7 @@ class SegmentExtraction:
             by_turn, texts = await extraction.recalled(tx, user_id, segment_id)
             messages = await extraction.messages(tx, user_id, segment_id)
             lines = chunking.lines_of(messages, by_turn)
+            documents = await extraction.documents(tx, user_id, segment_id, most=RESULT_SHOWN)
             known = await extraction.chunks(tx, user_id, segment_id)
             planned = {one for chunk in known for one in chunk.message_ids}
             rest = [line for line in lines if line.message_id not in planned]
@@ -120,6 +124,7 @@ class SegmentExtraction:
             segment_id=segment_id,
             who=who,
             lines=tuple(lines),
+            others=(*chunking.results_in(messages), *documents),
             known=tuple(Known(*one) for one in texts.items())[: reading.MOST_KNOWN],
             chunks=tuple(known),
         )
@@ -154,7 +159,9 @@ class SegmentExtraction:
         zone = zone_of(scene.who.timezone)
         return await self._parts.questions.ask(
             self.question(scene, chunk),
-            lambda words, cut: reading.parse(words, chunk, scene.known, zone, cut=cut),
+            lambda words, cut: reading.parse(
+                words, chunk, scene.known, zone, others=scene.others, cut=cut
+            ),
             given=given,
             incomplete=lambda found: found.cut,
         )
