@@ -82,3 +82,37 @@ def test_stages_take_what_lies_between_them_and_those_not_reached_are_left_out(b
         ["Recalled", 100, 105],
         ["Waited for the first word", 300, 405],
     ]
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        (None, "not known"),
+        (0, "cost nothing"),
+        (0.00123, "about $0.0012 at list prices"),
+        (1.5, "about $1.50 at list prices"),
+    ],
+)
+def test_what_an_answer_cost_is_said_or_that_it_is_not_known(
+    bare: Page, cost: float | None, words: str
+) -> None:
+    run = """async (cost) => (await import("/static/js/view/trace/words.js")).costOf(cost)"""
+    assert words in bare.evaluate(run, cost)
+
+
+def test_calls_of_tools_are_listed_with_what_came_of_them(bare: Page) -> None:
+    run = """async (list) => {
+      const { tools } = await import("/static/js/view/trace/parts.js");
+      const rows = tools(list)?.querySelectorAll("tbody tr") ?? [];
+      return Array.from(rows, (row) => Array.from(row.children, (cell) => cell.textContent));
+    }"""
+    call = {"call_id": "c", "name": "memory_tool", "message_id": "m", "is_error": False}
+    calls = [
+        {**call, "characters": 12_000},
+        {**call, "is_error": True, "characters": 3},
+        {**call, "message_id": None, "characters": None},
+    ]
+    assert bare.evaluate(run, calls) == [
+        ["memory", "done", "12,000"], ["memory", "failed", "3"], ["memory", "broken off", ""],
+    ]  # fmt: skip
+    assert bare.evaluate(run, []) == []

@@ -34,6 +34,9 @@ def test_a_turn_tells_the_calls_that_it_made_and_what_they_took(server: Server) 
     assert aside["model"] == "aside"
     assert aside["error"] is None, aside
     assert aside["output_tokens"] > 0
+    assert trace["tools"] == []
+    # The double's model is in no list.
+    assert (call["cost_usd"], trace["cost_usd"]) == (None, None)
 
 
 def test_a_turn_tells_what_it_looked_for_and_what_its_prompt_was_made_of(server: Server) -> None:
@@ -63,6 +66,23 @@ def test_a_turn_tells_what_it_looked_for_and_what_its_prompt_was_made_of(server:
     assert account["missed"] == account["dropped"] == []
     assert account["failed"] == {}
     assert trace["timings"]["recalled_ms"] <= trace["timings"]["composed_ms"]
+
+
+def test_a_turn_tells_the_tools_that_it_called_and_where_their_results_are(server: Server) -> None:
+    server.double.script({
+        "default": {
+            "text": "I look.", "tools": [{"name": "read", "id": "c1"}, {"name": "none", "id": "c2"}]
+        }
+    })  # fmt: skip
+    with http(server.url, server.key) as client:
+        turn_id = client.post("/v1/chat", json={"message": "Look."}).json()["turn_id"]
+        trace = client.get(f"/v1/turns/{turn_id}/trace").json()
+        found, missing = trace["tools"]
+        path = f"/v1/messages/{missing['message_id']}/results/c2"
+        told = client.get(path).json()
+    assert (found["name"], found["is_error"]) == ("read", False)
+    assert (missing["name"], missing["is_error"]) == ("none", True)
+    assert told["characters"] == missing["characters"] == len(told["text"])
 
 
 def test_each_answer_lists_the_memories_that_were_found_for_it_with_their_scores(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
+from anyio import to_thread
 
-from mira.store import traces, turn_calls, turn_traces, turns
+from mira.store import history, traces, turn_calls, turn_traces, turns
 from mira.web.endpoint import Call, Endpoint
-from mira.web.trace_models import CallOfModel, Retrieval, TurnTrace
+from mira.web.trace_models import CallOfModel, Retrieval, TurnTrace, tools_of, total
 
 
 async def get_turn_trace(call: Call[None, None]) -> TurnTrace:
@@ -16,13 +16,17 @@ async def get_turn_trace(call: Call[None, None]) -> TurnTrace:
         calls = await turn_calls.of_turn(tx, call.user_id, turn_id)
         searches = await traces.of_turn(tx, call.user_id, turn_id)
         account = await turn_traces.newest(tx, call.user_id, turn_id)
+        messages = await history.of_turn(tx, call.user_id, turn_id)
+    costed = await to_thread.run_sync(lambda: tuple(map(CallOfModel.of, calls)))
     return TurnTrace(
         turn_id=turn_id,
         state=record.state,
         attempt=record.attempt,
         usage=record.usage,
         timings=record.timings,
-        calls=tuple(CallOfModel(**msgspec.structs.asdict(one)) for one in calls),
+        calls=costed,
+        cost_usd=total(costed),
+        tools=tools_of(messages),
         retrievals=tuple(Retrieval.of(one) for one in searches),
         account=account,
     )
@@ -31,6 +35,6 @@ async def get_turn_trace(call: Call[None, None]) -> TurnTrace:
 ENDPOINTS = (
     Endpoint("GET", "/v1/turns/{turn_id}/trace", get_turn_trace,
              "What led to an answer: phrases, searches with their scores, sections of the prompt, "
-             "model calls, timings",
+             "calls of models and tools, timings, cost",
              scope="read", answer=TurnTrace),
 )  # fmt: skip

@@ -4,7 +4,7 @@
 import * as api from "../../segment_api.js";
 import * as memoryApi from "../../memory_api.js";
 import { h, icon } from "../../dom.js";
-import { calls, memories, missing, passages, prompt, reading, timing } from "./parts.js";
+import { calls, memories, missing, passages, prompt, reading, timing, tools } from "./parts.js";
 
 export class TracePanel {
   #asked = 0; // the newest question; answers to older ones come too late
@@ -75,7 +75,7 @@ export class TracePanel {
       : [h("p.nothing", {}, "Nothing was written down of how this answer was prepared.")];
     const again =
       trace.attempt > 1 ? h("p", {}, `This is attempt ${trace.attempt}; calls of earlier ones are listed too.`) : null;
-    const rest = [again, timing(trace.timings, account), calls(trace.calls)];
+    const rest = [again, timing(trace.timings, account), tools(trace.tools), calls(trace.calls, trace.cost_usd)];
     this.body.replaceChildren(...[...parts, ...rest].filter(Boolean));
     this.body.scrollTop = 0;
   }

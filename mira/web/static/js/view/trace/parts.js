@@ -1,15 +1,18 @@
 // The parts of an account: each returns a section, or null when there is nothing to tell.
 
 import { momentOf } from "../../dates.js";
-import { h, icon } from "../../dom.js";
+import { h, icon, toolName } from "../../dom.js";
 import { addressOf, importance } from "../memories/marks.js";
 import { placeOf, sectionName, tokens } from "../segments/words.js";
 import {
   FOUND_BY,
+  costOf,
+  dollars,
   droppedOf,
   duration,
   failureOf,
   missedOf,
+  outcomeOf,
   partOf,
   purposeOf,
   readingOf,
@@ -144,8 +147,20 @@ export function timing(timings, account) {
   );
 }
 
-/** The calls of models. */
-export function calls(list) {
+/** The calls of tools, each with the way to its whole result. */
+export function tools(list) {
+  const rows = list.map((call) => [
+    h("span", { dir: "auto" }, toolName(call.name)),
+    outcomeOf(call),
+    call.characters === null ? "" : call.characters.toLocaleString(),
+  ]);
+  return rows.length
+    ? section("Calls of tools", table("Calls of tools", ["Tool", "What came of it", "Letters"], rows))
+    : null;
+}
+
+/** The calls of models; `cost`: what they come to, null if that is not known. */
+export function calls(list, cost) {
   if (list.length === 0) return null;
   const rows = list.map((call) => [
     sentence(purposeOf(call.purpose)),
@@ -154,10 +169,13 @@ export function calls(list) {
     call.cache_read_tokens.toLocaleString(),
     `${call.reported ? "" : "~"}${call.output_tokens.toLocaleString()}`,
     duration(call.total_ms),
+    dollars(call.cost_usd),
   ]);
+  const head = ["For", "Model", "New tokens in", "From the cache", "Tokens out", "Took", "Cost"];
   return section(
     "Calls of models",
-    table("Calls of models", ["For", "Model", "New tokens in", "From the cache", "Tokens out", "Took"], rows),
+    table("Calls of models", head, rows),
+    h("p.aside", {}, costOf(cost)),
   );
 }
 

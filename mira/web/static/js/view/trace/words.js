@@ -126,3 +126,22 @@ const PURPOSES = {
 };
 
 export const purposeOf = (purpose) => PURPOSES[purpose] ?? purpose;
+
+/** What became of a call of a tool. */
+export const outcomeOf = ({ message_id: made, is_error: failed }) =>
+  made === null ? "broken off" : failed ? "failed" : "done";
+
+/** US dollars, as fine as small sums need it; "?" where no price is known. */
+export function dollars(sum) {
+  if (sum === null) return "?";
+  if (sum === 0) return "0";
+  return `$${sum < 0.01 ? sum.toPrecision(2) : sum.toFixed(2)}`;
+}
+
+/** What an answer cost, in a sentence. */
+export const costOf = (sum) =>
+  sum === null
+    ? "What it cost is not known: no list has the price of a model."
+    : sum === 0
+      ? "It cost nothing: the model runs on this machine."
+      : `Together about ${dollars(sum)} at list prices.`;
