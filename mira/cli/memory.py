@@ -225,6 +225,12 @@ def undo(memory: Id, event: str | None = None, *, json: Json = False) -> int:
 
 
 @app.command
+def confirm(memory: Id, *, json: Json = False) -> int:
+    """Say that a memory holds and matters: it stays longer. This can be undone."""
+    return _changed(memory, "confirm", json)
+
+
+@app.command
 def archive(memory: Id, *, json: Json = False) -> int:
     """Take a memory out of every search; it can be restored."""
     return _changed(memory, "archive", json)
@@ -333,7 +339,7 @@ def entities(name: str = "", *, limit: Most = 50, json: Json = False) -> int:
     return 0
 
 
-def _changed(memory: str, act: Literal["archive", "restore"], json: bool) -> int:
+def _changed(memory: str, act: Literal["confirm", "archive", "restore"], json: bool) -> int:
     changed = asked(lambda http: http.post(f"{path_of(memory)}/{act}", Memory))
     if json:
         print_json(changed)

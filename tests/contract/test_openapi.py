@@ -95,6 +95,7 @@ def test_every_endpoint_is_described_with_its_answers_and_failures(
         "GET /v1/memories/{memory_id}",
         "PATCH /v1/memories/{memory_id}",
         "DELETE /v1/memories/{memory_id}",
+        "POST /v1/memories/{memory_id}/confirm",
         "POST /v1/memories/{memory_id}/archive",
         "POST /v1/memories/{memory_id}/restore",
         "GET /v1/memories/{memory_id}/links",

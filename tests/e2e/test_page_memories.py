@@ -170,6 +170,16 @@ def test_a_step_that_cannot_be_taken_back_any_more_is_refused_with_the_reason(
     expect(view.problem).to_contain_text("changed since")
 
 
+def test_a_memory_is_confirmed_and_counts_for_more(view: View, store: Store) -> None:
+    memory = store.add(BEES)
+    view.open(memory)
+    expect(view.events.first).to_be_visible()
+    before, importance = view.events.count(), store.get(memory)["importance"]
+    view.button("Confirm").click()
+    expect(view.events).to_have_count(before + 1)
+    assert store.get(memory)["importance"] > importance
+
+
 def test_a_memory_goes_to_the_archive_and_comes_back(view: View, store: Store) -> None:
     memory = store.add(BEES)
     view.open(memory)

@@ -85,6 +85,8 @@ def test_a_moment_without_an_offset_is_meant_on_this_machine_s_clock(server: Ser
 
 def test_a_change_is_read_in_the_history_and_undone(cli: Cli) -> None:
     name = cli.add("Ada keeps bees")
+    before = cli.json("show", name)["memory"]["importance"]
+    assert cli.json("confirm", name)["importance"] > before
     assert cli.json("archive", name)["status"] == "archived"
     assert name in cli("list", "--archived").out
     account = cli("history", name).out

@@ -135,6 +135,19 @@ def test_what_a_change_does_not_name_stays(client: httpx2.Client) -> None:
     assert (back["text"], back["happens_at"]) == (OTHER, None)
 
 
+def test_a_memory_that_is_confirmed_counts_for_more_until_that_is_undone(
+    client: httpx2.Client,
+) -> None:
+    memory = remember(client)
+    path = f"/v1/memories/{memory['id']}"
+    confirmed = client.post(f"{path}/confirm").json()
+    assert confirmed["importance"] > memory["importance"]
+    [step] = [e for e in client.get(f"{path}/events").json()["events"] if e["kind"] == "touched"]
+    assert step["actor"] == "user"
+    client.post(f"{path}/undo", json={"event_id": step["id"]})
+    assert client.get(path).json()["importance"] == pytest.approx(memory["importance"], abs=1e-6)
+
+
 def test_the_archive_takes_a_memory_and_gives_it_back(client: httpx2.Client) -> None:
     memory = remember(client)
     path = f"/v1/memories/{memory['id']}"

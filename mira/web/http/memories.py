@@ -113,6 +113,11 @@ async def delete_memory(call: Call[None, None]) -> None:
     await call.services.memories.delete(call.user_id, ref(call), actor="user")
 
 
+async def confirm_memory(call: Call[None, None]) -> Memory:
+    record = await call.services.memories.touch(call.user_id, ref(call), actor="user")
+    return Memory.of(record, call.user_id)
+
+
 async def archive_memory(call: Call[None, None]) -> Memory:
     record = await call.services.memories.archive(call.user_id, ref(call), actor="user")
     return Memory.of(record, call.user_id)
@@ -208,6 +213,9 @@ ENDPOINTS = (
     Endpoint("DELETE", "/v1/memories/{memory_id}", delete_memory,
              "Delete a memory and its words for good; this alone cannot be undone",
              scope="chat", answer=None, status=204),
+    Endpoint("POST", "/v1/memories/{memory_id}/confirm", confirm_memory,
+             "Say that a memory holds and matters: one more mention, by which it stays longer",
+             scope="chat", answer=Memory),
     Endpoint("POST", "/v1/memories/{memory_id}/archive", archive_memory,
              "Take a memory out of every search", scope="chat", answer=Memory),
     Endpoint("POST", "/v1/memories/{memory_id}/restore", restore_memory,

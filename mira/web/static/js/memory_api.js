@@ -32,6 +32,8 @@ export const edit = (id, version, fields) =>
 
 export const remove = (id) => call(at(id), { method: "DELETE" });
 
+export const confirm = (id) => post(at(id, "/confirm"));
+
 export const archive = (id) => post(at(id, "/archive"));
 
 export const restore = (id) => post(at(id, "/restore"));

@@ -11,7 +11,7 @@ import { Picture } from "./picture.js";
 export class Detail {
   #picture = new Picture();
 
-  /** `actions`: edit(memory), archive(memory), restore(memory), remove(memory),
+  /** `actions`: edit(memory), confirm(memory), archive(memory), restore(memory), remove(memory),
    *  undo(memory, event), explain(memory) → a promise of the explanation. */
   constructor(element, actions) {
     Object.assign(this, { element, actions });
@@ -56,6 +56,7 @@ export class Detail {
       "div.memory-actions",
       {},
       archived ? null : iconButton("edit", "Edit", () => actions.edit(memory)),
+      archived ? null : iconButton("check", "Confirm", () => actions.confirm(memory)),
       archived
         ? iconButton("retry", "Restore", () => actions.restore(memory))
         : iconButton("archive", "Archive", () => actions.archive(memory)),

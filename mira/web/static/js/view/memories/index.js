@@ -29,6 +29,7 @@ export class Memories {
     this.list = new List({ element: parts.list, more: parts.more, onMore: () => this.#more() });
     this.detail = new Detail(parts.detail, {
       edit: (memory) => this.#edit(memory),
+      confirm: (memory) => this.#change(memory, api.confirm, "Counted: it stays longer."),
       archive: (memory) => this.#change(memory, api.archive, "Archived."),
       restore: (memory) => this.#change(memory, api.restore, "Restored."),
       remove: (memory) => this.#remove(memory),
