@@ -74,9 +74,9 @@ class _Conversation:
         await connection.copy_records_to_table(
             "segments",
             columns=["id", "user_id", "state", "opened_at", "last_message_at", "collapsing_at",
-                     "collapsed_at", "title"],
+                     "collapsed_at", "extracted_at", "title"],
             records=[
-                (one, user, "collapsed", at[a], at[b], at[b], at[b], self._title(a))
+                (one, user, "collapsed", at[a], at[b], at[b], at[b], at[b], self._title(a))
                 for one, a, b in spans
             ],
         )  # fmt: skip

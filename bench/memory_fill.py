@@ -16,6 +16,7 @@ import numpy as np
 from bench.memory_data import PEOPLE, PLACES, Batch, Floats, Writer
 from mira.ids import SeededIds
 from mira.services.postgres import ConnectArguments
+from mira.store.memory_jobs import Job
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 #: Use-days that the users have behind them.
@@ -87,6 +88,11 @@ async def _user(connection: Connection, user: UUID, space: int) -> None:
         user, USE_DAYS, NOW,
     )  # fmt: skip
     await connection.execute(
+        "insert into memory_jobs (user_id, job, last_run_use_day, last_run_at) "
+        "select $1, unnest($2::text[]), $3, $4",
+        user, [job.value for job in Job], USE_DAYS, NOW,
+    )  # fmt: skip
+    await connection.execute(
         "insert into embedding_spaces (user_id, active, switched_at) values ($1, $2, $3)",
         user, space, NOW,
     )  # fmt: skip
@@ -112,10 +118,10 @@ async def _memories(
     await connection.copy_records_to_table(
         "memory_scores",
         columns=["memory_id", "user_id", "importance", "use_day_created", "use_day_accessed",
-                 "access_count", "mention_count"],
+                 "access_count", "mention_count", "integrated_at"],
         records=[
             (memories[at], user, 0.0, USE_DAYS - int(age[at]),
-             USE_DAYS - int(age[at] * random.random()) if uses[at] else None, int(uses[at]), 0)
+             USE_DAYS - int(age[at] * random.random()) if uses[at] else None, int(uses[at]), 0, NOW)
             for at in range(len(memories))
         ],
     )  # fmt: skip

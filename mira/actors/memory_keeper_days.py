@@ -5,7 +5,7 @@ Whatever is due is begun by a message with a key: begun twice it is still done o
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from mira.actors.memory_keeper_extraction import STUCK
@@ -194,14 +194,18 @@ class Days:
     async def _unless_waiting(
         self, ctx: Context, tx: Tx, work: list[tuple[str, str, Message]]
     ) -> None:
-        """Tell what is not told yet: what waits or is at work is not begun anew."""
+        """Tell what is not told yet: what waits or is at work is not begun anew. It begins after a
+        rest, since whoever has just spoken waits for an answer."""
         if not work:
             return
-        here = keeper_of(self._user_id)
+        here, at = keeper_of(self._user_id), self._parts.clock.now() + self._parts.rest
         waiting = await memory_jobs.waiting_in(tx, here, [(lane, key) for lane, key, _ in work])
         for lane, key, message in work:
             if (lane, key) not in waiting:
-                await self._tell(ctx, tx, message, lane=lane, key=key)
+                await self._tell(ctx, tx, message, lane=lane, key=key, at=at)
 
-    async def _tell(self, ctx: Context, tx: Tx, message: Message, *, lane: str, key: str) -> None:
-        await ctx.tell_durable(tx, keeper_of(self._user_id), message, lane=lane, key=key)
+    async def _tell(
+        self, ctx: Context, tx: Tx, message: Message, *, lane: str, key: str,
+        at: datetime | None = None,
+    ) -> None:  # fmt: skip
+        await ctx.tell_durable(tx, keeper_of(self._user_id), message, lane=lane, key=key, at=at)

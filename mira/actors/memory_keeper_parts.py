@@ -102,6 +102,9 @@ class KeeperParts:
     #: Told between two steps, at once and in the way of the work.
     reached: Callable[[Step], None] = _pass
     pause: Callable[[int], timedelta] = growing_pause
+    #: How long what was left behind, and what a new day brings, waits after whoever speaks: not in
+    #: the way of the answer that they wait for.
+    rest: timedelta = timedelta()
     #: Users whose vectors this process has looked over since it began.
     looked_over: set[UUID] = field(default_factory=set)
 

@@ -6,6 +6,7 @@ Serving begins before the models are loaded: until then what is said is found by
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import anyio
 
@@ -29,6 +30,9 @@ from mira.memory.recogniser import Recogniser
 from mira.memory.steps import Steps
 from mira.prompt.templates import Templates
 from mira.store.vector_copies import VectorCopies
+
+#: How long the day's housekeeping waits after the message that it is found with.
+REST = timedelta(minutes=1)
 
 
 class HouseEncoders:
@@ -121,6 +125,7 @@ def remember(resources: Resources, models: Models) -> Remembering:
         able=lambda: not models.for_purpose("extraction").name.startswith("local:"),
         tells=lambda: not models.for_purpose("summary").name.startswith("local:"),
         recogniser=recogniser,
+        rest=REST,
     )
     tools = ToolBox(
         find_tools(),

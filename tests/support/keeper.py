@@ -217,6 +217,7 @@ async def keeping(
     recognises: drift.Recogniser | None = None,
     grace: float = 5.0,
     clock: SystemClock | None = None,
+    rest: timedelta = timedelta(),
 ) -> AsyncIterator[Kept]:
     """A core whose keeper asks the double: in batches if it is an Anthropic with a key."""
     clock = clock or SystemClock()
@@ -249,6 +250,7 @@ async def keeping(
             recogniser=recognises,
             reached=lambda step: kept.reached(step),
             pause=lambda polls: timedelta(seconds=0.02),
+            rest=rest,
         )
         try:
             async with running_core(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import anyio
 import pytest
 
 from mira.actors.memory_keeper_parts import CARE, DAYS, Step
@@ -22,6 +23,7 @@ from mira.messages.stream import Completed
 from mira.store.database import Database
 from mira.store.users import User
 from tests.conftest import Place
+from tests.support.core import JumpingClock
 from tests.support.keeper import Kept, answers, keeping
 from tests.support.memory import OneEncoder, Remembering, real_encoders
 from tests.support.processes import run_apart
@@ -434,3 +436,28 @@ async def test_what_was_stored_without_a_vector_gets_one_when_the_keeper_comes_t
         await kept.look_around(user.id)
         await kept.settled()
         assert len(await kept.rows(user.id, "select doc from vectors_384")) == 3
+
+
+async def test_what_a_new_day_brings_waits_until_its_first_words_are_long_answered(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    clock = JumpingClock()
+    async with keeping(database, encoders, clock=clock, rest=timedelta(minutes=10)) as kept:
+
+        async def scored() -> list[dict[str, Any]]:
+            return await kept.rows(
+                user.id, "select last_run_use_day from memory_jobs where job = 'roll_over'"
+            )
+
+        assert isinstance(await kept.core.ask(user.id, "Good morning."), Completed)
+        await kept.core.system.workers.quiet()
+        assert await scored() == []
+        waiting = "select kind, due_at from outbox where lane = 'days'"
+        [row] = await kept.rows(user.id, waiting)
+        assert row["due_at"] > clock.now() + timedelta(minutes=9)
+        clock.jump(minutes=11)
+        kept.core.system.look_for_durable()
+        with anyio.fail_after(20):
+            while await kept.rows(user.id, waiting):
+                await anyio.lowlevel.checkpoint()
+        assert await scored() == [{"last_run_use_day": 1}]
