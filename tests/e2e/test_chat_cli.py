@@ -262,8 +262,8 @@ def test_slash_commands_do_what_they_say(server: Server, environment: dict[str, 
         seen = terminal.wait_for("/quit")
         listed = [word for word in seen.split() if word.startswith("/") and len(word) > 2]
         assert listed == [
-            "/help", "/status", "/model", "/cancel", "/retry", "/pause", "/resume", "/collapse",
-            "/quit",
+            "/help", "/status", "/model", "/cancel", "/retry", "/attach", "/detach", "/pause",
+            "/resume", "/collapse", "/quit",
         ]  # fmt: skip
         terminal.type("/status\r")
         terminal.wait_for(server.url, "PostgreSQL")
@@ -277,6 +277,40 @@ def test_slash_commands_do_what_they_say(server: Server, environment: dict[str, 
         terminal.wait_for("› /slash", gone="answering")
         terminal.type("/quit\r")
         assert terminal.wait_end() == 0
+
+
+def test_files_are_attached_to_the_next_message_from_the_terminal(
+    environment: dict[str, str], server: Server, tmp_path: Path
+) -> None:
+    path = tmp_path / "the keys.txt"
+    path.write_text("The cellar key hangs there.")
+    server.double.script({"default": {"text": "In the cellar."}})
+
+    def sent() -> str:
+        return json.dumps(server.double.requests()[-1]["messages"][-1])
+
+    with sit_down(environment) as terminal:
+        terminal.wait_for("›", gone="Connecting")
+        terminal.type("/attach\r")
+        terminal.wait_for("Which file?")
+        terminal.type(f"/attach {tmp_path / 'none.txt'}\r")
+        terminal.wait_for("none.txt", "(validation_error)")
+        terminal.type(f"/attach {path}\r")
+        terminal.wait_for("the keys.txt goes with your next message.")
+        terminal.type("/detach\r")
+        terminal.wait_for("No file goes with your next message.")
+        # What is said at once waits for the file.
+        terminal.type(f"/attach {path}\rWhere?\r")
+        terminal.wait_for("still on its way", "› Where?")
+        while terminal.text.count("the keys.txt goes with your next message.") < 2:
+            terminal.wait_for("the keys.txt goes")
+        terminal.type("\r")
+        terminal.wait_for("[the keys.txt]", "In the cellar.", gone="answering")
+        assert "The cellar key hangs there." in sent()
+        server.double.script({"default": {"text": "Still there."}})
+        terminal.type("And now?\r")
+        terminal.wait_for("Still there.", gone="answering")
+        assert "The cellar key hangs there." not in sent()
 
 
 def test_the_open_segment_is_paused_resumed_and_ended_from_the_terminal(

@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
-import anyio
-import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from mira.cli.asking import ask
+from mira.cli.chat.giving import give
 from mira.cli.chat.line import Line
 from mira.cli.chat.once import INTERRUPTED, Aloud, Answer, Once, Quiet
 from mira.cli.http import Http
 from mira.cli.output import Json, print_json_line
 from mira.cli.place import Server, need
 from mira.clock import SystemClock
-from mira.errors import TooLarge, ValidationFailed
+from mira.errors import ValidationFailed
 from mira.ids import SystemIds
 from mira.settings import Settings
 
@@ -60,7 +59,10 @@ def chat(
     if once is not None:
         return _once(_worth_saying(once, attach), attach, json)
     if attach:
-        raise ValidationFailed("--attach goes with --once, or with a message from a pipe.")
+        raise ValidationFailed(
+            "--attach goes with --once, or with a message from a pipe; in a conversation it is "
+            "/attach."
+        )
     if json:
         raise ValidationFailed("--json goes with --once, or with a message from a pipe.")
     if not sys.stdout.isatty():
@@ -110,24 +112,10 @@ def _once(message: str, attach: tuple[Path, ...], json: bool) -> int:
     return answer.exit_code
 
 
-class _File(msgspec.Struct, frozen=True):
-    id: UUID
-
-
 async def _given(server: Server, paths: tuple[Path, ...]) -> tuple[UUID, ...]:
     """Files sent to the server; their ids. Raises ValidationFailed, naming the file."""
-    found = []
     async with Http(server) as http:
-        for path in paths:
-            try:
-                content = await anyio.Path(path).read_bytes()
-                found.append(await http.give("/v1/files", _File, content, name=path.name))
-            except OSError as error:
-                why = error.strerror or "it cannot be read"
-                raise ValidationFailed(f"{path}: {why}.") from None
-            except (ValidationFailed, TooLarge) as error:
-                raise ValidationFailed(f"{path}: {error.detail}") from None
-    return tuple(one.id for one in found)
+        return tuple([(await give(http, path)).id for path in paths])
 
 
 def _piped() -> str:

@@ -34,6 +34,10 @@ class Actions(Protocol):
 
     async def decide(self, allow: bool) -> None: ...
 
+    async def attach(self, path: str) -> None: ...
+
+    def detach(self) -> None: ...
+
     def leave(self) -> None: ...
 
 
@@ -41,32 +45,49 @@ class Actions(Protocol):
 class Slash:
     name: str
     summary: str
-    run: Callable[[Actions], Awaitable[None]]
+    #: What follows the name is given to it; nothing may follow that of one that takes nothing.
+    run: Callable[[Actions, str], Awaitable[None]]
+    takes: str = ""
     #: Listed and known only while MIRA waits for a decision.
     when_asked: bool = False
 
 
-async def _help(actions: Actions) -> None:
+async def _help(actions: Actions, _: str) -> None:
     for slash in _known(actions):
         actions.say(f"/{slash.name:<8} {slash.summary}")
     actions.say("Alt-Enter makes a new line. // at the beginning says a slash.")
 
 
-async def _quit(actions: Actions) -> None:
+async def _quit(actions: Actions, _: str) -> None:
     actions.leave()
+
+
+async def _attach(actions: Actions, path: str) -> None:
+    if path:
+        await actions.attach(path)
+    else:
+        actions.say("Which file? /attach PATH")
+
+
+async def _detach(actions: Actions, _: str) -> None:
+    actions.detach()
 
 
 _ALL = (
     Slash("help", "these commands", _help),
-    Slash("status", "the server, its parts and this conversation", lambda a: a.show_status()),
-    Slash("model", "which models answer", lambda a: a.show_models()),
-    Slash("cancel", "stop the running answer, as Ctrl-C does", lambda a: a.cancel()),
-    Slash("retry", "try the last turn again, if it failed or was stopped", lambda a: a.retry()),
-    Slash("pause", "let no silence end this segment until you speak", lambda a: a.steer("pause")),
-    Slash("resume", "end the pause; silence counts from now", lambda a: a.steer("resume")),
-    Slash("collapse", "end this segment now; it is summed up", lambda a: a.steer("collapse")),
-    Slash("allow", "let MIRA do what it asks for", lambda a: a.decide(True), when_asked=True),
-    Slash("refuse", "do not let it", lambda a: a.decide(False), when_asked=True),
+    Slash("status", "the server, its parts and this conversation", lambda a, _: a.show_status()),
+    Slash("model", "which models answer", lambda a, _: a.show_models()),
+    Slash("cancel", "stop the running answer, as Ctrl-C does", lambda a, _: a.cancel()),
+    Slash("retry", "try the last turn again, if it failed or was stopped", lambda a, _: a.retry()),
+    Slash("attach", "PATH: a file that goes with your next message", _attach, takes="PATH"),
+    Slash("detach", "let no file go with it", _detach),
+    Slash(
+        "pause", "let no silence end this segment until you speak", lambda a, _: a.steer("pause")
+    ),
+    Slash("resume", "end the pause; silence counts from now", lambda a, _: a.steer("resume")),
+    Slash("collapse", "end this segment now; it is summed up", lambda a, _: a.steer("collapse")),
+    Slash("allow", "let MIRA do what it asks for", lambda a, _: a.decide(True), when_asked=True),
+    Slash("refuse", "do not let it", lambda a, _: a.decide(False), when_asked=True),
     Slash("quit", "leave; Ctrl-D does too. A running answer goes on", _quit),
 )
 
@@ -80,11 +101,12 @@ def message_of(entered: str) -> str | None:
 
 async def run(entered: str, actions: Actions) -> None:
     """Do the command."""
-    name = entered[1:].strip()
+    name, _, rest = entered[1:].strip().partition(" ")
     for slash in _known(actions):
-        if slash.name == name.lower():
-            await slash.run(actions)
+        if slash.name == name.lower() and (slash.takes or not rest):
+            await slash.run(actions, rest.strip())
             return
+    name = entered[1:].strip()
     actions.say(f"There is no command /{one_line(name, 40)}. /help lists those there are.")
 
 

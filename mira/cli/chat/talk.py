@@ -6,19 +6,23 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from uuid import UUID
 
 import anyio
+import anyio.lowlevel
 
 from mira.cli.chat import reports, slash
+from mira.cli.chat.giving import Given, give
 from mira.cli.chat.keys import Key, KeyReader
 from mira.cli.chat.line import Line
 from mira.cli.chat.screen import Screen
 from mira.cli.chat.thread import Thread
 from mira.cli.http import Http
+from mira.cli.output import one_line
 from mira.clock import Clock
 from mira.errors import MiraError
-from mira.messages.wire import Accepted, Cancel, Confirm, Retry
+from mira.messages.wire import Accepted, Cancel, Confirm, FrameError, Retry
 
 #: Seconds between two paintings, at least.
 _PAINT_EVERY = 1 / 15
@@ -47,6 +51,11 @@ class Talk:
         #: The turn that was told to stop; or that the next one accepted shall stop.
         self._stopping: UUID | None = None
         self._stop_next = False
+        #: Files that go with the next message, and how many are on their way to it.
+        self._attached: list[Given] = []
+        self._coming = 0
+        #: Words and files of messages that are not accepted yet.
+        self._going: dict[str, tuple[str, list[Given]]] = {}
 
     async def run(self) -> int:
         """Until the person leaves; returns the exit code."""
@@ -110,6 +119,19 @@ class Talk:
         await self._line.order(Confirm(action_id=action_id, allow=allow))
         del self._thread.questions[action_id]
 
+    async def attach(self, path: str) -> None:
+        self._coming += 1
+        try:
+            given = await give(self._http, Path(path))
+        finally:
+            self._coming -= 1
+        self._attached.append(given)
+        self.say(f"{one_line(given.name, 60)} goes with your next message.")
+
+    def detach(self) -> None:
+        self.say("No file goes with your next message." if self._attached else "None was to go.")
+        self._attached.clear()
+
     # What goes on.
 
     async def _keep_line(self) -> None:
@@ -118,8 +140,14 @@ class Talk:
     async def _hear(self) -> None:
         async for item in self._line.items:
             refused = self._thread.hear(item)
-            if refused is not None and not self._editor.text:
-                self._editor.set(refused)
+            if isinstance(item, Accepted):
+                self._going.pop(item.request_id, None)
+            elif isinstance(item, FrameError) and item.request_id in self._going:
+                # Files go with the next message then, and so do the words, if none are typed yet.
+                words, files = self._going.pop(item.request_id)
+                self._attached[:0] = files
+                if refused is not None and not self._editor.text:
+                    self._editor.set(words)
             if isinstance(item, Accepted) and self._stop_next:
                 self._stop_next = False
                 await self._guarded(self.cancel)
@@ -142,7 +170,10 @@ class Talk:
             self.leave()
         elif key.name == "redraw":
             self._screen.clear()
-        elif (entered := self._editor.press(key)) is not None and entered.strip():
+        elif (entered := self._editor.press(key)) is not None and (
+            # A file may go without words.
+            entered.strip() or self._attached
+        ):
             await self._entered(entered)
 
     async def _entered(self, entered: str) -> None:
@@ -150,11 +181,19 @@ class Talk:
         if message is None:
             # Beside the typing, which does not wait for a server that does not answer.
             self._tasks.start_soon(self._guarded, lambda: slash.run(entered, self))
+            # It has begun before what was typed after it.
+            await anyio.lowlevel.checkpoint()
+        elif self._coming:
+            self._editor.set(entered)
+            self.say("A file is still on its way. Press Enter again when it has come.")
         else:
             # Shown first: the answer may come while the message is still being sent.
             request_id = self._line.new_request()
-            self._thread.sent(request_id, message)
-            await self._line.say(message, request_id)
+            files, self._attached = self._attached, []
+            self._going[request_id] = message, files
+            names = ", ".join(one_line(one.name, 60) for one in files)
+            self._thread.sent(request_id, f"{message}\n[{names}]".strip() if files else message)
+            await self._line.say(message, request_id, tuple(one.id for one in files))
 
     async def _watch_signals(self) -> None:
         with anyio.open_signal_receiver(
