@@ -1,0 +1,221 @@
+"""The house without its web, for one process that replays chats: real Postgres and Valkey, real
+embedding model and names, real engine and keeper. Of the world outside only the provider is a
+double, on a port, and the clock is that of the chats.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+import anyio
+from pydantic import SecretStr
+
+from bench.provider_double import ProviderDouble
+from bench.replay_answers import Rules
+from bench.replay_clock import ReplayClock
+from mira.actors.conversations import Conversations
+from mira.actors.copies import EventCopies
+from mira.actors.feeds import Feeds
+from mira.actors.parts import Parts
+from mira.actors.renders import Renders
+from mira.actors.runtime.durable import DurableRow
+from mira.actors.runtime.observer import Observer
+from mira.actors.runtime.system import ActorSystem
+from mira.actors.subcortex import SubcortexParts
+from mira.actors.wiring import kinds, routes
+from mira.app.remembering import Remembering, remember
+from mira.app.resources import Resources, open_resources
+from mira.errors import MiraError
+from mira.ids import SystemIds
+from mira.llm import models as llm_models
+from mira.llm.models import Models
+from mira.messages.base import Address, Event, Message
+from mira.prompt.composer import Composer
+from mira.prompt.templates import Templates
+from mira.settings import Settings
+from mira.store.database import Database
+from mira.store.outbox import PostgresOutbox
+from mira.store.server_lock import ServerLock
+
+#: Nothing that is waited for takes longer than this; seconds.
+PATIENCE = 300.0
+
+
+class Failures(Observer):
+    """What the engine reports as gone wrong, by name and place."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+
+    def actor_failed(self, address: Address, message: Message | None, error: Exception) -> None:
+        self._note("actor_failed", address.kind, error)
+
+    def message_rejected(self, address: Address, message: Message, error: MiraError) -> None:
+        self._note("message_rejected", type(message).__name__, error)
+
+    def handler_failed(self, event: Event, handler: str, error: Exception) -> None:
+        self._note("handler_failed", handler, error)
+
+    def job_failed(self, address: Address, kind: str, error: Exception) -> None:
+        self._note("job_failed", kind, error)
+
+    def backed_off(self, row: DurableRow, due_at: datetime, error: Exception) -> None:
+        self._note("backed_off", type(row.message).__name__, error)
+
+    def buried(self, row: DurableRow, error: Exception) -> None:
+        self._note("buried", type(row.message).__name__, error)
+
+    def outbox_failed(self, error: Exception) -> None:
+        self._note("outbox_failed", "outbox", error)
+
+    def _note(self, what: str, where: str, error: Exception) -> None:
+        self.seen[f"{what}: {where}: {type(error).__name__}"] += 1
+
+
+@dataclass
+class House:
+    """A running house."""
+
+    settings: Settings
+    clock: ReplayClock
+    database: Database
+    system: ActorSystem
+    conversations: Conversations
+    double: ProviderDouble
+    rules: Rules
+    failures: Failures
+    ids: SystemIds = field(default_factory=SystemIds)
+
+    async def settle(self, until: datetime | None = None) -> None:
+        """Have everything done that is due by now, and then, going forward from one due moment to
+        the next, what falls due before `until`; the clock then stands there."""
+        await self._quiet()
+        while until is not None:
+            async with self.database.engine() as tx:
+                due = await tx.value("select min(due_at) from outbox where due_at <= $1", until)
+            if due is None:
+                break
+            self.clock.go_to(due)
+            await self._quiet()
+        if until is not None:
+            self.clock.go_to(until)
+
+    async def _quiet(self) -> None:
+        with anyio.fail_after(PATIENCE):
+            while await self._busy():
+                self.system.look_for_durable()
+                await self.clock.sleep(0.01)
+
+    async def _busy(self) -> bool:
+        if self.system.workers.busy or self.system.stats().durable.in_flight:
+            return True
+        async with self.database.engine() as tx:
+            due: bool = await tx.value(
+                "select exists (select from outbox where due_at <= $1)", self.clock.now()
+            )
+        return due
+
+
+@asynccontextmanager
+async def house(start: datetime, *, local: bool = False) -> AsyncIterator[House]:
+    """Start everything in a temporary home, on a clock that begins at `start`, and end it
+    afterwards. `local`: the local model answers instead of the double."""
+    clock, ids = ReplayClock(), SystemIds()
+    clock.start(start)
+    base = Path(tempfile.mkdtemp(prefix="mira-bench-", dir="/tmp"))
+    rules = Rules()
+    double = ProviderDouble(rules, keep_requests=8)
+    rules.body = lambda: double.bodies[-1]
+    async with AsyncExitStack() as stack:
+        stack.callback(shutil.rmtree, base, ignore_errors=True)
+        await stack.enter_async_context(double)
+        settings = _settings(base, None if local else double.url)
+        resources = await stack.enter_async_context(open_resources(settings, clock, ids))
+        lock = await ServerLock.take(resources.engine, clock)
+        stack.push_async_callback(lock.release)
+        models = await llm_models.build(settings, resources.secrets.get, clock, ids)
+        stack.push_async_callback(models.aclose)
+        memory = remember(resources, models)
+        stack.push_async_callback(memory.aclose)
+        await memory.warm()
+        await models.for_purpose("conversation").chain[0].warm()
+        failures = Failures()
+        system, conversations = _core(resources, lock.generation, models, memory, failures)
+        await stack.enter_async_context(system.running())
+        yield House(
+            settings, clock, resources.database, system, conversations, double, rules, failures
+        )
+
+
+def _settings(home: Path, url: str | None) -> Settings:
+    """The usual settings, whatever the environment says, with a key for the double or without."""
+    usual = {
+        name: one.get_default(call_default_factory=True)
+        for name, one in Settings.model_fields.items()
+    }
+    given = {"home": home, "user": "replay"}
+    if url is not None:
+        key = SecretStr("sk-bench-not-a-real-key")
+        given |= {"anthropic_api_key": key, "anthropic_base_url": url}
+    return Settings.model_construct(**{**usual, **given})
+
+
+def _core(
+    resources: Resources, generation: int, models: Models, memory: Remembering, failures: Failures
+) -> tuple[ActorSystem, Conversations]:
+    """Engine and conversations, wired as the server wires them."""
+    settings, clock, database = resources.settings, resources.clock, resources.database
+    ids = resources.ids
+    copies, templates = EventCopies(resources.cache, clock), Templates()
+    feeds = Feeds(clock, copies)
+    parts = Parts(
+        database=database,
+        clock=clock,
+        ids=ids,
+        model=models.for_purpose("conversation"),
+        composer=Composer(templates),
+        tools=memory.tools,
+        feeds=feeds,
+        generation=generation,
+        history_tokens=settings.history_tokens,
+        max_output_tokens=settings.max_output_tokens,
+        reached=_unheard,
+        stale=lambda: None,
+        notice=lambda: models.notice,
+        recall=memory.recall,
+        renders=Renders(resources.cache),
+        segment_idle=settings.segment_minutes * 60,
+        subcortex_deadline=settings.subcortex_deadline,
+        considers=lambda: not models.for_purpose("subcortex").name.startswith("local:"),
+        max_summaries=settings.summaries_shown,
+        primer=settings.primer,
+    )
+    considering = SubcortexParts(
+        database=database, clock=clock, ids=ids, model=models.for_purpose("subcortex"),
+        templates=templates,
+    )  # fmt: skip
+    system = ActorSystem(
+        clock=clock,
+        ids=ids,
+        kinds=kinds(parts, memory.index, memory.keeper, considering, settings.passivate_after),
+        routes=routes(),
+        outbox=PostgresOutbox(database, clock),
+        observer=failures,
+    )
+    conversations = Conversations(
+        system=system, database=database, clock=clock, ids=ids, feeds=feeds, copies=copies,
+        generation=generation, waiting_turns=settings.waiting_turns, reached=_unheard,
+    )  # fmt: skip
+    return system, conversations
+
+
+def _unheard(_stage: object, _turn_id: UUID) -> None:
+    """Stages of turns stand with the turns themselves."""
