@@ -138,10 +138,12 @@ class TurnPrompt:
         try:
             async with self._parts.database.user(user_id) as tx:
                 if newest:
-                    self._given = await files.shown(tx, user_id, newest, (), most=attachments.NOW)
+                    self._given = await files.shown(
+                        tx, user_id, newest, size="large", most=attachments.NOW
+                    )
                 if older:
                     self._earlier = await files.shown(
-                        tx, user_id, (), older, most=attachments.EARLIER
+                        tx, user_id, older, size="small", most=attachments.EARLIER
                     )
         except MiraError as error:
             log.warning("files_not_read", code=error.code)
@@ -150,7 +152,7 @@ class TurnPrompt:
         """Make the prompt; one that is estimated to be too long for the model is cut first."""
         room = int(self._parts.model.window * OF_WINDOW)
         prompt = self._compose()
-        if prompt.tokens_estimated > room:
+        if prompt.tokens_estimated > room and self._given:
             # A page costs more as a page than by its words.
             self._whole = False
             prompt = self._compose()

@@ -10,7 +10,8 @@ import msgspec
 
 from mira.files.kinds import DOCX, IMAGES, PDF, XLSX, kind_of
 from mira.files.limits import DOCUMENT_BYTES, IMAGE_BYTES, MB, MEMORY, PROCESSOR
-from mira.files.result import ReadFile, Refused, Unreadable
+from mira.files.result import Refused, Unreadable
+from mira.messages.files import ReadFile
 
 
 def read(name: str, content: bytes) -> ReadFile | Refused:

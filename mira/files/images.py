@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import warnings
 
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 
 from mira.files.kinds import JPEG, PNG, WEBP
 from mira.files.limits import LARGE, PIXELS, SMALL
-from mira.files.result import ReadImage, Unreadable
+from mira.files.result import DAMAGE, Unreadable
+from mira.messages.files import ReadImage
 
 #: Bytes beyond which a drawing is not kept without loss: providers take 5 MB at most.
 _HEAVY = 1_500_000
@@ -31,7 +32,7 @@ def read(content: bytes, media_type: str) -> ReadImage:
             whole = _plain(ImageOps.exif_transpose(opened))
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise Unreadable(_too_many()) from None
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, EOFError, IndexError):
+    except DAMAGE:
         raise Unreadable("This image is damaged and cannot be read.") from None
     large = _within(whole, LARGE)
     small = _within(whole, SMALL)

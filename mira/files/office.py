@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import struct
 import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime, time
 from typing import Any
-from xml.etree.ElementTree import ParseError
 
 import docx
 import openpyxl
@@ -20,17 +18,15 @@ from docx.text.paragraph import Paragraph
 from openpyxl.utils.exceptions import InvalidFileException
 
 from mira.files.kinds import DOCX, XLSX
-from mira.files.result import ReadDocument, Unreadable
+from mira.files.result import DAMAGE, Unreadable
 from mira.files.words import Words
+from mira.messages.files import ReadDocument
 
 _PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 _WORDS, _TAB, _BREAK = qn("w:t"), qn("w:tab"), qn("w:br")
 #: What may stand around paragraphs.
 _AROUND = frozenset(map(qn, ("w:sdt", "w:sdtContent", "w:ins", "w:customXml", "w:smartTag")))
-#: What a damaged file may lead to: both readers let errors of what they stand on through.
-DAMAGE = (OpcError, InvalidFileException, ParseError, SyntaxError, ValueError, TypeError,
-          LookupError, AttributeError, OSError, EOFError, RuntimeError, AssertionError,
-          ArithmeticError, struct.error, zipfile.BadZipFile, zlib.error)  # fmt: skip
+_BROKEN = (OpcError, InvalidFileException, zipfile.BadZipFile, zlib.error, *DAMAGE)
 
 
 def read_docx(content: bytes) -> ReadDocument:
@@ -49,7 +45,7 @@ def read_docx(content: bytes) -> ReadDocument:
                 style = Paragraph(element, document).style
                 listed = style is not None and (style.name or "").startswith("List")
                 words.add(f"- {text}" if listed else text)
-    except DAMAGE:
+    except _BROKEN:
         raise Unreadable("This DOCX is damaged and cannot be read.") from None
     return ReadDocument(media_type=DOCX, words=str(words), words_cut=words.cut)
 
@@ -72,7 +68,7 @@ def read_xlsx(content: bytes) -> ReadDocument:
                 line = "\t".join(map(_cell, row)).rstrip()
                 if line:
                     words.add(line)
-    except DAMAGE:
+    except _BROKEN:
         raise Unreadable("This XLSX is damaged and cannot be read.") from None
     return ReadDocument(media_type=XLSX, words=str(words), words_cut=words.cut)
 

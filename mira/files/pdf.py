@@ -10,12 +10,11 @@ from pypdf.errors import PyPdfError
 
 from mira.files.kinds import PDF
 from mira.files.limits import PAGES
-from mira.files.result import ReadDocument, Unreadable
+from mira.files.result import DAMAGE, Unreadable
 from mira.files.words import Words
+from mira.messages.files import ReadDocument
 
-#: What a damaged file may lead its reader to, beside its own errors.
-DAMAGE = (PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, OSError,
-          RecursionError, ZeroDivisionError, AssertionError, NotImplementedError)  # fmt: skip
+_BROKEN = (PyPdfError, *DAMAGE)
 
 
 def read(content: bytes) -> ReadDocument:
@@ -26,7 +25,7 @@ def read(content: bytes) -> ReadDocument:
         if reader.is_encrypted and not reader.decrypt(""):
             raise Unreadable("This PDF is protected by a password.")
         pages = len(reader.pages)
-    except DAMAGE:
+    except _BROKEN:
         raise Unreadable("This PDF is damaged and cannot be read.") from None
     words, silent, broken = Words(), 0, 0
     for number in range(min(pages, PAGES)):
@@ -34,7 +33,7 @@ def read(content: bytes) -> ReadDocument:
             break
         try:
             text = reader.pages[number].extract_text().strip()
-        except DAMAGE:
+        except _BROKEN:
             broken += 1
             continue
         if text:

@@ -6,8 +6,8 @@ import codecs
 import json
 
 from mira.files.kinds import JSON
-from mira.files.result import ReadDocument
 from mira.files.words import Words
+from mira.messages.files import ReadDocument
 
 
 def read(content: bytes, media_type: str) -> ReadDocument:

@@ -12,7 +12,8 @@ import msgspec
 
 from mira.errors import ValidationFailed
 from mira.files.limits import DEADLINE
-from mira.files.result import ReadFile, Refused
+from mira.files.result import Refused
+from mira.messages.files import ReadFile
 
 _CODE = Path(__file__).parents[2]
 _decode = msgspec.msgpack.Decoder(ReadFile | Refused).decode

@@ -35,14 +35,14 @@ from mira.llm.base import (
 )
 from mira.llm.connection import Connection, KeySource
 from mira.llm.sse import Events
-from mira.llm.text import without_files
+from mira.llm.text import in_words
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncStream
 
 _encode = msgspec.json.Encoder().encode
 
-#: A refusal that speaks of the form asked for the answer.
+#: A refusal that speaks of a file, and one of the form asked for the answer.
 _FILES = re.compile(r"image|document|pdf|media_type|base64", re.IGNORECASE)
 _FORM = re.compile(r"output_config|output_format|schema|structured output")
 #: Seconds in which a connection must be made, and a stream closed.
@@ -140,10 +140,11 @@ class AnthropicProvider:
                 if bare is None and _FORM.search(refusal.message):
                     # Not every model behind this protocol, nor every schema, is taken.
                     bare, what = without_schema(wanted), "answer_schema"
-                plain = without_files(request) if _FILES.search(refusal.message) else None
-                if bare is None and plain is not None:
+                if bare is None and _FILES.search(refusal.message):
                     # A model that sees nothing, or a file that it cannot open.
-                    bare, what = parameters(self.model, self.name, plain)[0], "files"
+                    plain, what = in_words(request), "files"
+                    if plain is not request:
+                        bare, _ = parameters(self.model, self.name, plain)
                 if bare is None:
                     raise
                 dropped.append(what)

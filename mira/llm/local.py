@@ -19,7 +19,7 @@ from mira.llm import openai
 from mira.llm.base import Dropped, ProviderItem, Request, SystemBlock
 from mira.llm.local_child import SLOT_TOKENS
 from mira.llm.local_server import LocalServer
-from mira.llm.text import has_images, without_files
+from mira.llm.text import has_images, in_words
 from mira.messages.content import Role, Said, Text
 
 PROVIDER, MODEL = "local", "smollm2"
@@ -126,7 +126,7 @@ def fit(request: Request, room: int) -> tuple[Request, list[str]]:
     dropped: list[str] = []
     if has_images(request):
         dropped.append("images")
-    request = without_files(request) or request
+    request = in_words(request)
     if request.tools:
         dropped.append("tools")
     system = "\n\n".join(block.text for block in request.system if block.text.strip())

@@ -27,7 +27,7 @@ from mira.llm.connection import Connection, KeySource
 from mira.llm.openai_answer import Answer, decode_chunk
 from mira.llm.openai_request import parameters
 from mira.llm.sse import Events
-from mira.llm.text import has_images, without_files
+from mira.llm.text import has_images, in_words
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
@@ -43,13 +43,13 @@ _CONNECT, _CLOSE, _DRAIN = 10.0, 2.0, 0.2
 #: an endpoint that holds less says so, and the request is cut.
 _WINDOW, _WINDOW_ELSEWHERE = 400_000, 32_768
 _NO_REASONING_WITH_TOOLS = "reasoning with tools"
-#: A refusal that speaks of the form asked for the answer.
 #: An endpoint that sees no images at all says so in these words, or that contents must be strings.
 _BLIND = re.compile(
     r"support.{0,40}image|image.{0,40}support|vision|multi-?modal|content.{0,40}(string|type)",
     re.IGNORECASE,
 )
 _IMAGES = "images"
+#: A refusal that speaks of the form asked for the answer.
 _FORM = re.compile(r"response_format|json_schema")
 
 
@@ -153,7 +153,7 @@ class OpenAIProvider:
         try:
             blind = _IMAGES in self._refuses and has_images(request)
             while True:
-                seen = (without_files(request) if blind else None) or request
+                seen = in_words(request) if blind else request
                 wanted, dropped = parameters(self.model, self.name, seen)
                 if blind:
                     dropped.append(_IMAGES)

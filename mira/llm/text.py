@@ -90,16 +90,18 @@ def _deeper(value: Any, levels: int) -> bool:
     return True
 
 
-def in_words(said: Said) -> Said:
-    """A message with words in the place of files: of a document those that stand in it, of an
-    image that it was not seen."""
-    return Said(role=said.role, blocks=tuple(map(_in_words, said.blocks)))
-
-
-def without_files(request: Request) -> Request | None:
-    """The same request with words in the place of files; None if there is no file in it."""
-    plain = tuple(map(in_words, request.messages))
-    return None if plain == request.messages else structs.replace(request, messages=plain)
+def in_words(request: Request) -> Request:
+    """The request with words in the place of files: of a document those that stand in it, of an
+    image that it was not seen. The very same where there is no file."""
+    if not any(isinstance(b, Image | Document) for said in request.messages for b in said.blocks):
+        return request
+    return structs.replace(
+        request,
+        messages=tuple(
+            Said(role=said.role, blocks=tuple(map(_in_words, said.blocks)))
+            for said in request.messages
+        ),
+    )
 
 
 def has_images(request: Request) -> bool:
@@ -135,10 +137,9 @@ def estimated_input(request: Request) -> int:
                 case RedactedThinking():
                     length += len(block.data)
                 case Image():
-                    length += block.width * block.height // 750 * CHARACTERS_PER_TOKEN
+                    length += block.tokens * CHARACTERS_PER_TOKEN
                 case Document():
-                    pages = (block.pages or 1) if block.content else 0
-                    length += max(len(block.words), pages * 2_000 * CHARACTERS_PER_TOKEN)
+                    length += max(len(block.words), block.page_tokens * CHARACTERS_PER_TOKEN)
     return (length + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
 
 

@@ -81,7 +81,8 @@ class CpuPool:
         return answer
 
     async def aclose(self) -> None:
-        """Begin nothing more, wait `GRACE` seconds at most for what runs. Idempotent.
+        """Begin nothing more, wait `GRACE` seconds at most for what runs. Idempotent. Of a pool in
+        which nothing runs any more no thread is left.
 
         Work that has not begun is answered with SystemStopped.
         """
@@ -96,6 +97,8 @@ class CpuPool:
             await self._idle.wait()
         if self._running:
             log.warning("closed_while_busy", running=self._running)
+        else:
+            self._executor.shutdown()  # nothing runs: the threads are at their end
 
     def _fill(self) -> None:
         """Begin what may begin now."""

@@ -74,6 +74,11 @@ class Attached(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
 Block = Text | Thinking | RedactedThinking | ToolUse | ToolResult | Attached
 
 
+#: Pixels of an image for one token, and tokens of a page that is shown as it is. As Anthropic
+#: counts.
+PIXELS_PER_TOKEN, TOKENS_PER_PAGE = 750, 2_000
+
+
 class Image(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="image"):
     """A picture as a model is shown it. In requests only, never stored in a message."""
 
@@ -82,6 +87,11 @@ class Image(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="im
     content: bytes
     width: int
     height: int
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it costs."""
+        return self.width * self.height // PIXELS_PER_TOKEN
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="document"):
@@ -94,6 +104,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     #: The file itself; empty where only the words are to be shown.
     content: bytes = b""
     pages: int | None = None
+
+    @property
+    def page_tokens(self) -> int:
+        """About how many tokens its pages cost as they are; 0 where the file is not shown."""
+        return (self.pages or 1) * TOKENS_PER_PAGE if self.content else 0
 
 
 #: What a message of a request may hold.

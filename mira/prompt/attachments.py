@@ -15,11 +15,12 @@ import msgspec
 
 from mira.messages.content import Attached, Document, Image, Said, Shown, Text
 from mira.prompt.bounds import shortened
+from mira.prompt.budget import EARLIER_WORDS
 from mira.prompt.tags import neutral, quoted, wrapped
 from mira.prompt.turn import Turn
 
 #: Characters of all documents of one message together: in its own turn, and in later ones.
-NOW, EARLIER = 32_000, 8_000
+NOW, EARLIER = 32_000, EARLIER_WORDS
 #: Images of earlier turns that are shown, the newest; others are named. So many at once become
 #: names, that the prompts between stay the same.
 IMAGES, STEP = 20, 10

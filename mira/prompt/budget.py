@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mira.messages.content import (
+    PIXELS_PER_TOKEN,
     Attached,
     Document,
     Image,
@@ -19,10 +20,10 @@ from mira.messages.content import (
 #: Characters of English prose per token, on the careful side; a message costs a few more.
 _CHARACTERS = 3.6
 _PER_MESSAGE = 6
-#: Pixels of an image per token, and tokens of a page that is shown as it is. As Anthropic counts.
-_PIXELS, _PAGE = 750, 2_000
-#: What a file of an earlier turn is shown with: a small image, or the first words of a document.
-_SMALL_IMAGE, _FIRST_WORDS = 512 * 512 // _PIXELS, 8_000
+#: Characters of the documents of one message that later turns are shown, and the tokens of a small
+#: image.
+EARLIER_WORDS = 8_000
+_SMALL_IMAGE = 512 * 512 // PIXELS_PER_TOKEN
 
 
 def estimate(text: str) -> int:
@@ -43,16 +44,14 @@ def estimate_said(said: Said) -> int:
                 total += estimate(name) + estimate(arguments)
             case RedactedThinking(data=data):
                 total += estimate(data)
-            case Image(width=width, height=height):
-                total += width * height // _PIXELS
-            case Document(words=words, content=b""):
-                total += estimate(words)
-            case Document(words=words, pages=pages):
-                total += max(estimate(words), (pages or 1) * _PAGE)
+            case Image():
+                total += block.tokens
+            case Document():
+                total += max(estimate(block.words), block.page_tokens)
             case Attached(kind="image"):
                 total += _SMALL_IMAGE
             case Attached(size=size):
-                total += int(min(size, _FIRST_WORDS) / _CHARACTERS)
+                total += int(min(size, EARLIER_WORDS) / _CHARACTERS)
     return total
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
@@ -11,7 +10,8 @@ from uuid import UUID
 import msgspec
 
 from mira.errors import Conflict, NotFound, RateLimited
-from mira.messages.content import Attached, Document, Image
+from mira.messages.content import Document, Image
+from mira.messages.files import ReadFile, ReadImage
 from mira.store.database import Tx
 
 #: How long a file is kept that no message has, how many of them a user may have, and their bytes.
@@ -43,30 +43,6 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     turn_id: UUID | None
 
 
-class NewImage(msgspec.Struct, frozen=True, kw_only=True):
-    """An image with its two sizes."""
-
-    media_type: str
-    large: bytes
-    large_type: str
-    large_width: int
-    large_height: int
-    small: bytes
-    small_width: int
-    small_height: int
-    notes: tuple[str, ...] = ()
-
-
-class NewDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A document with its words."""
-
-    media_type: str
-    words: str
-    words_cut: bool
-    pages: int | None
-    notes: tuple[str, ...] = ()
-
-
 class Content(msgspec.Struct, frozen=True):
     """The bytes of a file or of one of its forms."""
 
@@ -83,12 +59,18 @@ from files where user_id = $1
 """
 
 
-async def find(tx: Tx, user_id: UUID, name: str, content: bytes) -> File | None:
+#: The columns of an image in each size.
+_IMAGE: Mapping[Size, str] = {
+    "large": "large as image, large_type as image_type, large_width as width, "
+    "large_height as height",
+    "small": "small as image, 'image/webp' as image_type, small_width as width, "
+    "small_height as height",
+}
+
+
+async def find(tx: Tx, user_id: UUID, name: str, sha256: bytes) -> File | None:
     """The same bytes under the same name, if the user has given them before."""
-    row = await tx.row(
-        _SELECT + "and sha256 = $2 and name = $3",
-        user_id, hashlib.sha256(content).digest(), name,
-    )  # fmt: skip
+    row = await tx.row(_SELECT + "and sha256 = $2 and name = $3", user_id, sha256, name)
     return None if row is None else _file(row)
 
 
@@ -113,26 +95,25 @@ async def sweep(tx: Tx, user_id: UUID, now: datetime, *, coming: int) -> None:
 
 
 async def put(
-    tx: Tx, user_id: UUID, file_id: UUID, name: str, content: bytes,
-    read: NewImage | NewDocument, at: datetime,
+    tx: Tx, user_id: UUID, file_id: UUID, name: str, content: bytes, sha256: bytes,
+    read: ReadFile, at: datetime,
 ) -> File:  # fmt: skip
     """Keep a file; one with the same bytes and name that stands already is returned instead."""
-    image = read if isinstance(read, NewImage) else None
-    document = read if isinstance(read, NewDocument) else None
+    image, document = (read, None) if isinstance(read, ReadImage) else (None, read)
     await tx.execute(
         "insert into files (id, user_id, name, kind, media_type, size, sha256, content, large, "
         "large_type, large_width, large_height, small, small_width, small_height, words, "
         "words_cut, pages, notes, created_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
         "$11, $12, $13, $14, $15, $16, $17, $18, $19, $20) on conflict do nothing",
         file_id, user_id, name, "image" if image else "document", read.media_type, len(content),
-        hashlib.sha256(content).digest(), content,
+        sha256, content,
         image and image.large, image and image.large_type, image and image.large_width,
         image and image.large_height, image and image.small, image and image.small_width,
         image and image.small_height,
         document.words if document else "", bool(document and document.words_cut),
         document and document.pages, list(read.notes), at,
     )  # fmt: skip
-    kept = await find(tx, user_id, name, content)
+    kept = await find(tx, user_id, name, sha256)
     assert kept is not None
     return kept
 
@@ -184,22 +165,17 @@ async def remove(tx: Tx, user_id: UUID, file_id: UUID) -> None:
 
 
 async def shown(
-    tx: Tx, user_id: UUID, newest: Sequence[UUID], older: Sequence[UUID], *, most: int
+    tx: Tx, user_id: UUID, ids: Sequence[UUID], *, size: Size, most: int
 ) -> dict[UUID, Image | Document]:
-    """What models are shown of files. Of the `newest`: the large image; the words of a document,
-    and a PDF that is not too long as it came. Of the `older`: the small image, and words. At most
-    `most` characters of each document are read. Files that are not there are left out."""
+    """What models are shown of files: the image of a size, the first `most` characters of a
+    document, and with `large` a PDF that is not too long as it came. Files that are not there are
+    left out."""
+    image, whole = _IMAGE[size], size == "large"
     rows = await tx.fetch(
-        "select id, name, kind, media_type, size, pages, substr(words, 1, $4) as words, "
-        "id = any($2) as newest, "
-        "case when id = any($2) then large else small end as image, "
-        "case when id = any($2) then large_type else 'image/webp' end as image_type, "
-        "case when id = any($2) then large_width else small_width end as width, "
-        "case when id = any($2) then large_height else small_height end as height, "
-        "case when id = any($2) and media_type = 'application/pdf' and size <= $5 "
-        "  and pages <= $6 then content end as content "
-        "from files where user_id = $1 and (id = any($2) or id = any($3))",
-        user_id, list(newest), list(older), most, WHOLE_BYTES, WHOLE_PAGES,
+        "select id, name, kind, media_type, pages, substr(words, 1, $3) as words, "  # noqa: S608
+        f"{image}, case when $4 and media_type = 'application/pdf' and size <= $5 and pages <= $6 "
+        "then content end as content from files where user_id = $1 and id = any($2)",
+        user_id, list(ids), most, whole, WHOLE_BYTES, WHOLE_PAGES,
     )  # fmt: skip
     return {
         row["id"]: Image(
@@ -213,13 +189,6 @@ async def shown(
         )
         for row in rows
     }  # fmt: skip
-
-
-def attached(file: File) -> Attached:
-    """A file as a message names it."""
-    return Attached(
-        file_id=file.id, name=file.name, kind=file.kind, media_type=file.media_type, size=file.size
-    )
 
 
 def _file(row: object) -> File:

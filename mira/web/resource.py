@@ -38,7 +38,7 @@ class Resource:
         body = reading.Body(receive, request.headers.get("content-length"), limit)
         response: ASGIApp
         try:
-            response = await self._answer(request, body)
+            response = await self._answer(request, endpoint, body)
         except ClientDisconnect:
             return
         except Exception as error:
@@ -51,8 +51,9 @@ class Resource:
             # A stream that could not begin: nothing was sent yet, or it would not raise.
             await self._refuse(error, scope)(scope, receive, send)
 
-    async def _answer(self, request: Request, body: reading.Body) -> ASGIApp:
-        endpoint = self._by_method.get(request.method)
+    async def _answer(
+        self, request: Request, endpoint: Endpoint | None, body: reading.Body
+    ) -> ASGIApp:
         if endpoint is None:
             told = problems.method_not_allowed(request.scope[REQUEST_ID])
             await body.drain()

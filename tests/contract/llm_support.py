@@ -170,3 +170,19 @@ def _plain() -> httpx2.AsyncHTTPTransport:
     return httpx2.AsyncHTTPTransport(
         verify=False, limits=httpx2.Limits(max_connections=4000, max_keepalive_connections=400)
     )
+
+
+async def to_claude(*messages: Said, model: str = CLAUDE, **fields: Any) -> dict[str, Any]:
+    server = Server(recorded("anthropic", "plain"))
+    provider = claude(server, model)
+    await hear(provider, ask(*messages, **fields))
+    await provider.aclose()
+    return server.bodies[0]
+
+
+async def to_gpt(*messages: Said, base_url: str | None = None, **fields: Any) -> dict[str, Any]:
+    server = Server(recorded("openai", "plain"))
+    provider = gpt(server, base_url=base_url)
+    await hear(provider, ask(*messages, **fields))
+    await provider.aclose()
+    return server.bodies[0]

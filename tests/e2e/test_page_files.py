@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.conftest import Server
 from tests.e2e.browser import Chat
-from tests.files.test_reading import image_bytes, photo
+from tests.support.files import image_bytes, photo
 
 DROP = """
 (form, name) => {

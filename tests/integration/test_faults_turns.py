@@ -12,7 +12,7 @@ from uuid import UUID
 import anyio
 import pytest
 
-from mira.actors.continuum import door_of
+from mira.actors.continuum import KIND, door_of
 from mira.actors.parts import Stage
 from mira.actors.taking_over import take_over
 from mira.actors.tool_run import ToolRun
@@ -74,12 +74,14 @@ async def test_a_database_lost_before_an_effect_is_an_outage_and_the_turn_is_ans
     async with running_core(database, *script, tools=tools) as core:
         turn_id = await core.say(user.id, "note milk")
         with anyio.fail_after(20):
-            while not opened or core.model.open or len(core.model.requests) < 1:
+            # Not let back before the door has met the outage and given the turn up.
+            while not core.system.stats().kinds[KIND].handled:
                 await anyio.lowlevel.checkpoint()
             await let_back(place)
             events = await core.events(user.id, turn_id)
     assert isinstance(events[-1], Completed)
     assert events[-1].reply == "Noted."
+    assert opened == 2
     assert (tmp_path / "notes").read_text() == "note: milk\n"
     assert core.bugs == []
 

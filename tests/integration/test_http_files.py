@@ -14,8 +14,8 @@ from PIL import Image
 
 from mira.web.http.files import cleaned
 from tests.conftest import Server
-from tests.files.test_reading import a_docx, a_pdf, image_bytes, opened, photo
 from tests.support.client import Client
+from tests.support.files import a_docx, a_pdf, image_bytes, opened, photo
 from tests.support.web import http, problem
 
 WORDS = b"The cellar key hangs behind the blue door."

@@ -52,9 +52,10 @@ function endpoint(method, path, operation, schemas) {
       ),
     );
   }
-  const body = operation.requestBody?.content["application/json"].schema;
+  const [kind, sent] = Object.entries(operation.requestBody?.content ?? {})[0] ?? ["", null];
+  const body = sent?.schema;
   if (body) {
-    inside.append(make("p", { textContent: `Body: ${words(body)}` }));
+    inside.append(make("p", { textContent: `Body: ${words(body)}  ${kind}` }));
     if (body.$ref) inside.append(model(schemas[nameOf(body.$ref)]));
   }
   inside.append(
