@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -130,6 +131,18 @@ def load() -> Settings:
             for e in error.errors(include_input=False, include_url=False)
         )
         raise StartupRefused(f"A setting cannot be read: {wrong}", "Correct or unset it.") from None
+
+
+def unknown_variables() -> tuple[tuple[str, str | None], ...]:
+    """Variables named MIRA_… that are no setting, each with the setting that it is nearest to."""
+    known = {f"MIRA_{name.upper()}" for name in Settings.model_fields}
+    # Names count whatever their case, as in reading them.
+    strange = sorted(
+        name for name in os.environ
+        if name.upper().startswith("MIRA_") and name.upper() not in known
+    )  # fmt: skip
+    near = ((name, get_close_matches(name.upper(), known, n=1)) for name in strange)
+    return tuple((name, found[0] if found else None) for name, found in near)
 
 
 def child_environment(**extra: str) -> dict[str, str]:

@@ -24,8 +24,9 @@ __all__ = [
     "operation",
 ]  # fmt: skip
 
-#: Characters of a result beyond which it is cut, with a word that says so.
-MOST_RESULT = 20_000
+#: Characters of a result that are kept; what is more is cut off, with a word that says so. A prompt
+#: shows less of a long one; the rest stays readable.
+MOST_RESULT = 200_000
 
 
 class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

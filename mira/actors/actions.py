@@ -6,7 +6,7 @@ from uuid import UUID
 
 from mira.actors.parts import Parts, Stage
 from mira.actors.runtime.actor import Context
-from mira.actors.tool_round import attempt, written_down
+from mira.actors.tool_round import attempt, called, written_down
 from mira.actors.transcript import UNKNOWN
 from mira.errors import Conflict
 from mira.messages.tool import ToolCall
@@ -29,7 +29,7 @@ async def settle_action(
             await ctx.done(tx)
             return
     if action.state == "allowed":
-        state, result = "executed", await _execute(parts, user_id, fence, action)
+        state, result = "executed", await _execute(parts, user_id, fence, ctx, action)
     else:
         state, result = "refused", REFUSED
     now = parts.clock.now()
@@ -45,7 +45,7 @@ async def settle_action(
         await ctx.done(tx)
 
 
-async def _execute(parts: Parts, user_id: UUID, fence: Fence, action: Action) -> str:
+async def _execute(parts: Parts, user_id: UUID, fence: Fence, ctx: Context, action: Action) -> str:
     call = ToolCall(
         turn_id=action.turn_id, call_id=action.call_id, name=action.tool, arguments=action.arguments
     )
@@ -63,4 +63,5 @@ async def _execute(parts: Parts, user_id: UUID, fence: Fence, action: Action) ->
     outcome = await attempt(run, call)
     await written_down(parts, user_id, call, outcome)
     parts.reached(Stage.EFFECT_DONE, action.turn_id)
+    await ctx.publish(called(user_id, call, outcome))
     return outcome.text

@@ -29,6 +29,8 @@ from mira.messages.memory import CompressSegment
 from mira.messages.segment import (
     BriefMade,
     CollapseSegment,
+    MemoriesMade,
+    MemoriesStored,
     PauseSegment,
     ResumeSegment,
     SegmentDue,
@@ -117,6 +119,13 @@ class Continuum(Actor):
                     await self._look_back(standing)
                 case BriefMade():
                     await self._look_back(standing)
+                case MemoriesMade(segment_id=segment_id, count=count):
+                    await ctx.publish(
+                        MemoriesStored(
+                            user_id=self._user_id, segment_id=segment_id, count=count,
+                            at=self._parts.clock.now(),
+                        )
+                    )  # fmt: skip
                 case PauseSegment():
                     return await self._silences.pause(standing.fence)
                 case ResumeSegment():
@@ -170,7 +179,10 @@ class Continuum(Actor):
     ) -> None:
         parts = self._parts
         prompting = TurnPrompt(parts, self._user_id, ctx, standing, taken)
-        run = TurnRun(parts, self._user_id, standing.fence, taken, begun_at, self._told, prompting)
+        run = TurnRun(
+            parts, self._user_id, standing.fence, taken, begun_at, self._told, prompting,
+            ctx.publish,
+        )  # fmt: skip
         self._running = run
         if taken.turn_id in self._cancelled:
             run.cancel()

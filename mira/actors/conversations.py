@@ -21,6 +21,7 @@ from mira.actors.endings import last_events
 from mira.actors.feeds import Feed, FeedItem, Feeds
 from mira.actors.parts import Stage, StageObserver
 from mira.actors.runtime.system import ActorSystem
+from mira.actors.summaries_again import ask_again
 from mira.clock import Clock
 from mira.errors import DeadlineExceeded, StaleEpoch, Unavailable, ValidationFailed
 from mira.ids import Ids
@@ -222,6 +223,14 @@ class Conversations:
         """End the open segment; returns it. Its summary and memories follow by themselves; the
         next message opens another. See `pause`."""
         return await self._steer(user_id, CollapseSegment())
+
+    async def summarise_again(self, user_id: UUID, segment_id: UUID) -> None:
+        """Try the summary of a segment that failed again now; asking twice changes nothing more.
+
+        Raises NotFound; Conflict for a segment that is open or has its summary.
+        """
+        async with self._database.user(user_id) as tx:
+            await ask_again(self._system, tx, user_id, segment_id)
 
     async def _steer(self, user_id: UUID, message: Message) -> UUID:
         with _replaced_is_unavailable():

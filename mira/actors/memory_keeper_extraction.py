@@ -32,7 +32,9 @@ from mira.memory.chunks import Chunk, Line
 from mira.memory.extraction import Extraction, Fact, Known
 from mira.memory.model import EntityName, NewMemory, Prepared, Stored, checked_text
 from mira.memory.quoting import quoted
+from mira.messages.base import Address
 from mira.messages.memory import ExtractSegment, LinkMemories, PollBatch
+from mira.messages.segment import MemoriesMade
 from mira.store import batches, extraction, model_calls
 from mira.store.database import Tx
 from mira.store.extraction import ChunkRecord, Who
@@ -234,6 +236,11 @@ class SegmentExtraction:
                 await ctx.tell_durable(
                     tx, keeper_of(user_id), LinkMemories(), lane=LINKS, key=LINKS
                 )
+                await ctx.tell_durable(
+                    tx, Address("continuum", str(user_id)),
+                    MemoriesMade(segment_id=scene.segment_id, count=len(stored)),
+                    lane="segments", key=f"memories/{record.id}",
+                )  # fmt: skip
             if ends:
                 await ctx.done(tx)
         parts.reached(Step.STORED)

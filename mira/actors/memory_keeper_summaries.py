@@ -106,7 +106,7 @@ class Summaries:
         try:
             told = await telling.tell()
         except MiraError as error:
-            await self._failed(ctx, segment_id, telling.calls, error)
+            await self._failed(ctx, message, telling.calls, error)
             return
         await self._write(ctx, segment_id, told, telling.calls, by_model=True)
         await give_vectors(parts, user_id, limit=ENCODED)
@@ -214,18 +214,20 @@ class Summaries:
         )  # fmt: skip
 
     async def _failed(
-        self, ctx: Context, segment_id: UUID, calls: list[NewCall], error: MiraError
+        self, ctx: Context, message: SummariseSegment, calls: list[NewCall], error: MiraError
     ) -> None:
         """Book what it cost; raises the error, unless it is to be tried again much later."""
-        parts, user_id = self._parts, self._user_id
+        parts, user_id, segment_id = self._parts, self._user_id, message.segment_id
         late = isinstance(error, ProviderError) and gives_up(ctx, error)
         async with parts.database.user(user_id) as tx:
             now = parts.clock.now()
             await model_calls.book(tx, user_id, calls, now)
             if late:
+                tries = ctx.durable.attempts + 1 if ctx.durable else 1
                 await ctx.done(tx)
                 await ctx.tell_durable(
-                    tx, keeper_of(user_id), SummariseSegment(segment_id=segment_id),
+                    tx, keeper_of(user_id),
+                    SummariseSegment(segment_id=segment_id, failed=message.failed + tries),
                     at=now + LATER, lane=late_lane(segment_id), key=str(segment_id),
                 )  # fmt: skip
         log.warning("summary_failed", code=error.code, segment=str(segment_id), late=late)

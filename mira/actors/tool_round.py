@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 import anyio
@@ -13,14 +13,19 @@ from mira.actors.tool_run import ToolRun
 from mira.actors.transcript import Transcript
 from mira.actors.voice import Voice
 from mira.errors import DatabaseUnavailable, MiraError, StaleEpoch
+from mira.messages.base import Event
 from mira.messages.content import ToolResult, ToolUse
 from mira.messages.tool import ToolCall, ToolDescription, ToolOutcome
+from mira.messages.turn import ToolCalled
 from mira.messages.wire import AskConfirm
 from mira.store import effects
 from mira.store.turns import Fence
 from mira.telemetry import logger
 
 log = logger("tools")
+
+#: Announces an event, and returns when its handlers have ended.
+Publish = Callable[[Event], Awaitable[object]]
 
 #: Seconds for writing down what came of an effect.
 WRITING_TIMEOUT = 5.0
@@ -47,7 +52,11 @@ class ToolRounds:
         run: ToolRun,
         voice: Voice,
         transcript: Transcript,
+        publish: Publish,
     ) -> None:
+        self._publish = publish
+        #: Calls that were made, by their ids, and of which nothing is told yet.
+        self._made: dict[str, ToolCalled] = {}
         self._parts = parts
         self._user_id = user_id
         self._turn_id = turn_id
@@ -81,10 +90,18 @@ class ToolRounds:
                     group.start_soon(self._make, use, known.get(use.name))
         except ExceptionGroup as failed:
             raise _gravest(failed) from failed
+        # One after another, in the order of the calls: events of a conversation never overlap.
+        for use in together:
+            await self._tell(use)
         for use in uses:
             if use not in together:
                 await self._make(use, known.get(use.name))
+                await self._tell(use)
         self._transcript.results_done()
+
+    async def _tell(self, use: ToolUse) -> None:
+        if (made := self._made.pop(use.call_id, None)) is not None:
+            await self._publish(made)
 
     async def _make(self, use: ToolUse, tool: ToolDescription | None) -> None:
         call = ToolCall(
@@ -120,10 +137,15 @@ class ToolRounds:
             return ToolOutcome(text=WAITING, pending=True)
         if not tool.effect:
             self.begun.add(call.call_id)
-            outcome = await attempt(self._run, call)
+            outcome = await self._attempt(call)
             self.begun.discard(call.call_id)
             return outcome
         return await self.effect(call)
+
+    async def _attempt(self, call: ToolCall) -> ToolOutcome:
+        outcome = await attempt(self._run, call)
+        self._made[call.call_id] = called(self._user_id, call, outcome)
+        return outcome
 
     async def effect(self, call: ToolCall) -> ToolOutcome:
         """Make a call that changes the world outside, journalled. Conflict: it was made."""
@@ -133,7 +155,7 @@ class ToolRounds:
         self.journalled = True
         self.begun.add(call.call_id)
         parts.reached(Stage.EFFECT_STARTED, self._turn_id)
-        outcome = await attempt(self._run, call)
+        outcome = await self._attempt(call)
         await written_down(parts, self._user_id, call, outcome)
         self.begun.discard(call.call_id)
         parts.reached(Stage.EFFECT_DONE, self._turn_id)
@@ -180,6 +202,14 @@ async def attempt(run: ToolRun, call: ToolCall) -> ToolOutcome:
     except MiraError as error:
         return ToolOutcome(text=error.detail, is_error=True)
     return ToolOutcome(text=TOO_LONG, is_error=True)
+
+
+def called(user_id: UUID, call: ToolCall, outcome: ToolOutcome) -> ToolCalled:
+    """The event that says that a call was made."""
+    return ToolCalled(
+        user_id=user_id, turn_id=call.turn_id, call_id=call.call_id, tool=call.name,
+        ok=not outcome.is_error,
+    )  # fmt: skip
 
 
 async def written_down(parts: Parts, user_id: UUID, call: ToolCall, outcome: ToolOutcome) -> None:

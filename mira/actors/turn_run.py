@@ -11,7 +11,7 @@ import anyio
 from mira.actors.booking import booked
 from mira.actors.checkpoints import Checkpoints
 from mira.actors.parts import Parts, Stage
-from mira.actors.tool_round import ToolRounds
+from mira.actors.tool_round import Publish, ToolRounds
 from mira.actors.transcript import Transcript
 from mira.actors.turn_prompt import TurnPrompt
 from mira.actors.voice import Voice
@@ -81,9 +81,11 @@ class TurnRun:
         begun_at: float,
         told: set[str],
         prompting: TurnPrompt,
+        publish: Publish,
     ) -> None:
         """`begun_at` is when the door took the turn (monotonic); `told` holds the notices that
-        the user was given already."""
+        the user was given already; `publish` is the door's."""
+        self._publish = publish
         self._told = told
         self._prompting = prompting
         self._parts = parts
@@ -163,7 +165,7 @@ class TurnRun:
         run = await self._parts.tools.open(self._user_id, self.turn_id)
         self._rounds = rounds = ToolRounds(
             self._parts, self._user_id, self.turn_id, self._fence, run, self.voice,
-            self._transcript,
+            self._transcript, self._publish,
         )  # fmt: skip
         for number in range(MAX_ROUNDS + 1):
             may_call = number < MAX_ROUNDS and not rounds.exhausted

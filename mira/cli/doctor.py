@@ -167,8 +167,8 @@ def _status_faults(status: Status) -> Iterator[Fault]:
             what=f"The segment {segment.id}, which ended {local_time(segment.ended_at)}, has no "
             "summary yet.",
             remedy="Nothing of it is lost, and it is tried again every day. See whether the model "
-            "for summaries answers (MIRA_MODEL_SUMMARY, the server's log), and: mira dead-letters "
-            "list",
+            "for summaries answers (MIRA_MODEL_SUMMARY, the server's log), then try it again now: "
+            "mira segments retry ID. If that fails, too: mira dead-letters list",
         )
     if status.version != __version__:
         yield Fault(

@@ -83,6 +83,9 @@ class Http:
     async def post(self, path: str, answer: type[T], body: msgspec.Struct | None = None) -> T:
         return await self._ask("POST", path, answer, body=body)
 
+    async def patch(self, path: str, answer: type[T], body: msgspec.Struct) -> T:
+        return await self._ask("PATCH", path, answer, body=body)
+
     async def give(self, path: str, answer: type[T], content: bytes, **query: str | int) -> T:
         """Send bytes as they are, such as a file."""
         return await self._ask("POST", path, answer, params=query, content=content)

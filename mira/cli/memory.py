@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated, Literal, TypeAlias, TypeVar
-from urllib.parse import quote
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from mira.cli import memory_show as show_
-from mira.cli.asking import ask
 from mira.cli.http import Http
+from mira.cli.memory_asking import Id, asked, aware, path_of
+from mira.cli.memory_change import annotate, edit, merge_entities
 from mira.cli.output import Json, print_json
-from mira.cli.place import need
 from mira.errors import NotFound, ValidationFailed
 from mira.memory.query import Intent
-from mira.settings import Settings
 from mira.store.memories import Order
 from mira.store.memory_events import LinkType
 from mira.web.memory_models import (
@@ -46,11 +43,13 @@ app = App(
     help_format="plaintext",
 )
 
-T = TypeVar("T")
+app.command(edit)
+app.command(annotate)
+app.command(merge_entities, name="merge-entities")
+
 #: The largest page that the server gives.
 _PAGE = 100
 
-Id: TypeAlias = Annotated[str, Parameter(help="A memory: mem_ and eight hex digits, or its id.")]
 Most: TypeAlias = Annotated[int, Parameter(validator=Number(gte=1))]
 
 
@@ -88,7 +87,7 @@ def list_memories(
             cursor = {"cursor": page.next_cursor}
         return MemoryPage(memories=tuple(found), next_cursor=None)
 
-    page = _asked(listed)
+    page = asked(listed)
     if json:
         print_json(page)
     else:
@@ -120,11 +119,11 @@ def add(
     """
     body = MemoryRequest(
         text=text,
-        happens_at=_aware("happens_at", happens_at),
-        expires_at=_aware("expires_at", expires_at),
+        happens_at=aware("happens_at", happens_at),
+        expires_at=aware("expires_at", expires_at),
         entities=tuple(_entity(one) for one in about),
     )
-    stored = _asked(lambda http: http.post("/v1/memories", StoredMemory, body))
+    stored = asked(lambda http: http.post("/v1/memories", StoredMemory, body))
     if json:
         print_json(stored)
     else:
@@ -158,9 +157,9 @@ def search(
         What was true then, and not what is true now.
     """
     query: dict[str, str | int] = {"q": words, "limit": limit, "source": source, "intent": intent}
-    if (moment := _aware("as_of", as_of)) is not None:
+    if (moment := aware("as_of", as_of)) is not None:
         query["as_of"] = moment.isoformat()
-    found = _asked(lambda http: http.get("/v1/memories/search", SearchAnswer, **query))
+    found = asked(lambda http: http.get("/v1/memories/search", SearchAnswer, **query))
     if json:
         print_json(found)
     else:
@@ -173,13 +172,13 @@ def show(memory: Id, *, json: Json = False) -> int:
     """Show a memory whole: evidence, validity, annotations, links."""
 
     async def both(http: Http) -> tuple[MemoryDetail, MemoryLinks]:
-        path = _path(memory)
+        path = path_of(memory)
         return (
             await http.get(path, MemoryDetail),
             await http.get(f"{path}/links", MemoryLinks),
         )
 
-    detail, linked = _asked(both)
+    detail, linked = asked(both)
     if json:
         print_json({"memory": detail, "links": linked.links})
     else:
@@ -190,7 +189,7 @@ def show(memory: Id, *, json: Json = False) -> int:
 @app.command
 def history(memory: Id, *, json: Json = False) -> int:
     """List what happened to a memory, oldest first, with the ids that undo takes."""
-    found = _asked(lambda http: http.get(f"{_path(memory)}/events", MemoryHistory))
+    found = asked(lambda http: http.get(f"{path_of(memory)}/events", MemoryHistory))
     if json:
         print_json(found)
     else:
@@ -209,14 +208,14 @@ def undo(memory: Id, event: str | None = None, *, json: Json = False) -> int:
     """
 
     async def undone(http: Http) -> UndoneStep:
-        path = _path(memory)
+        path = path_of(memory)
         events = (await http.get(f"{path}/events", MemoryHistory)).events
         wanted = [one for one in events if (one.undo if event is None else str(one.id) == event)]
         if not wanted:
             raise NotFound("There is no such step to undo. See: mira memory history")
         return await http.post(f"{path}/undo", UndoneStep, UndoRequest(event_id=wanted[-1].id))
 
-    done = _asked(undone)
+    done = asked(undone)
     if json:
         print_json(done)
     else:
@@ -248,7 +247,7 @@ def delete(memory: Id, *, yes: Annotated[bool, Parameter(negative="")] = False) 
     """
     if not yes:
         raise ValidationFailed("This cannot be undone; archive it instead, or add --yes.")
-    _asked(lambda http: http.delete(_path(memory)))
+    asked(lambda http: http.delete(path_of(memory)))
     print(f"Deleted {memory}.")
     return 0
 
@@ -265,7 +264,7 @@ def link(memory: Id, type: LinkType, other: Id, *, reason: str = "", json: Json 
         Why.
     """
     body = LinkRequest(to=other, type=type, reason=reason)
-    found = _asked(lambda http: http.post(f"{_path(memory)}/links", MemoryLinks, body))
+    found = asked(lambda http: http.post(f"{path_of(memory)}/links", MemoryLinks, body))
     if json:
         print_json(found)
     else:
@@ -283,7 +282,7 @@ def merge(*memories: Id, text: str, json: Json = False) -> int:
         One sentence that says what all of them say.
     """
     body = MergeRequest(ids=memories, text=text)
-    made = _asked(lambda http: http.post("/v1/memories/merge", Memory, body))
+    made = asked(lambda http: http.post("/v1/memories/merge", Memory, body))
     if json:
         print_json(made)
     else:
@@ -294,7 +293,7 @@ def merge(*memories: Id, text: str, json: Json = False) -> int:
 @app.command
 def explain(memory: Id, *, json: Json = False) -> int:
     """Print why a memory matters as much as it does: the score term by term."""
-    found = _asked(lambda http: http.get(f"{_path(memory)}/explain", MemoryExplanation))
+    found = asked(lambda http: http.get(f"{path_of(memory)}/explain", MemoryExplanation))
     if json:
         print_json(found)
     else:
@@ -326,7 +325,7 @@ def entities(name: str = "", *, limit: Most = 50, json: Json = False) -> int:
             query["cursor"] = page.next_cursor
         return EntityPage(entities=tuple(found), next_cursor=None)
 
-    page = _asked(listed)
+    page = asked(listed)
     if json:
         print_json(page)
     else:
@@ -334,39 +333,13 @@ def entities(name: str = "", *, limit: Most = 50, json: Json = False) -> int:
     return 0
 
 
-def _asked(question: Callable[[Http], Awaitable[T]]) -> T:
-    """Ask the running server. Raises Unavailable if none runs."""
-
-    async def asking(settings: Settings) -> T:
-        async with Http(need(settings)) as http:
-            return await question(http)
-
-    return ask(asking)
-
-
 def _changed(memory: str, act: Literal["archive", "restore"], json: bool) -> int:
-    changed = _asked(lambda http: http.post(f"{_path(memory)}/{act}", Memory))
+    changed = asked(lambda http: http.post(f"{path_of(memory)}/{act}", Memory))
     if json:
         print_json(changed)
     else:
         print(show_.line(f"{changed.short_id} is {changed.status}: {changed.text}"))
     return 0
-
-
-def _path(memory: str) -> str:
-    return f"/v1/memories/{quote(memory, safe='')}"
-
-
-def _aware(name: str, at: datetime | None) -> datetime | None:
-    """A moment without an offset is meant in this machine's time zone."""
-    if at is None or at.tzinfo is not None:
-        return at
-    try:
-        return at.astimezone()
-    except (ValueError, OverflowError):
-        raise ValidationFailed(
-            "A moment lies in the years 2 to 9998.", ((name, "not such a moment"),)
-        ) from None
 
 
 def _entity(given: str) -> GivenEntity:

@@ -75,7 +75,7 @@ def list_segments(
                 str(one.id),
                 local_time(one.opened_at),
                 local_time(one.last_message_at),
-                _STATES[one.state],
+                "summary failed" if one.trouble else _STATES[one.state],
                 f"{one.summary.complexity:g}" if one.summary else "-",
                 f"{one.summary.drift:.0%}" if one.summary else "-",
                 one.title or "-",
@@ -135,6 +135,20 @@ def collapse(*, json: Json = False) -> int:
     return _steered("collapse", json)
 
 
+@app.command
+def retry(
+    segment: Annotated[str, Parameter(help="Its id, as in the list.")], *, json: Json = False
+) -> int:
+    """Try the summary of a segment again now that failed, without waiting for the next try."""
+    path = f"/v1/segments/{quote(segment, safe='')}/retry"
+    one = _asked(lambda http: http.post(path, Segment))
+    if json:
+        print_json(one)
+    else:
+        print(f"It is tried again now. See how it went with: mira segments show {one.id}")
+    return 0
+
+
 def _steered(act: Steering, json: bool) -> int:
     segment = _asked(lambda http: http.post(f"/v1/segments/active/{act}", Segment))
     if json:
@@ -162,10 +176,24 @@ def _facts(one: Segment) -> Iterator[tuple[str, str]]:
     yield "tools", printable(", ".join(one.tools)) or "-"
     summary = one.summary
     if summary is None:
-        yield "summary", "written when the segment has ended"
+        yield "summary", _missing(one)
         return
     yield "complexity", f"{summary.complexity:g}"
     yield "drift", f"{summary.drift:.0%} of its sentences are not borne out by what was said"
     written = f"{local_time(summary.made_at)} by {summary.model or 'no model'}"
     checked = summary.rechecked_at
     yield "written", f"{written}, checked again {local_time(checked)}" if checked else written
+
+
+def _missing(one: Segment) -> str:
+    """Why there is no summary, and when one is to be expected."""
+    trouble = one.trouble
+    if trouble is None:
+        return "written when the segment has ended"
+    count = trouble.failures
+    told = [f"a model failed at it {'once' if count == 1 else f'{count} times'}"] if count else []
+    told += ["no model could be reached the last time"] if trouble.unreached else []
+    return (
+        f"{'; '.join(told)}. Next try {local_time(trouble.next_try_at)}, or now: "
+        f"mira segments retry {one.id}"
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from mira.settings import load
+from mira.cli.output import printable
+from mira.settings import load, unknown_variables
 
 
 def serve(
@@ -27,6 +29,11 @@ def serve(
     port
         Port to serve on, instead of MIRA_PORT. 0 takes a free one.
     """
+    for name, meant in unknown_variables():
+        # Before anything else: what was misspelt may be why the start is refused.
+        asked = f" Did you mean {meant}?" if meant else ""
+        told = f"Warning: there is no setting {printable(name)}; it has no effect.{asked}"
+        print(told, file=sys.stderr)
     given = {"host": host, "port": port}
     changed = {name: value for name, value in given.items() if value is not None}
     settings = load().model_copy(update=changed)

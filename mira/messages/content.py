@@ -73,6 +73,8 @@ class Attached(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
 
 Block = Text | Thinking | RedactedThinking | ToolUse | ToolResult | Attached
 
+#: Characters of one tool's result that a prompt shows at most, however many are stored.
+RESULT_SHOWN = 32_000
 
 #: Pixels of an image for one token, and tokens of a page that is shown as it is. As Anthropic
 #: counts.

@@ -18,6 +18,8 @@ class SummariseSegment(Message, frozen=True, kw_only=True):
     """Write down what a segment that has ended was. The door is told by SummaryMade."""
 
     segment_id: UUID
+    #: How often models have failed at it before this message was written.
+    failed: int = 0
 
 
 class RecheckDrift(Message, frozen=True, kw_only=True):

@@ -43,6 +43,13 @@ class BriefMade(Message, frozen=True, kw_only=True):
     segment_id: UUID
 
 
+class MemoriesMade(Message, frozen=True, kw_only=True):
+    """So many facts of a segment are stored, as new memories or as one more mention. Durable."""
+
+    segment_id: UUID
+    count: int
+
+
 class PauseSegment(Message, frozen=True, kw_only=True):
     """Let no silence end the open segment until somebody speaks. Answered with its id."""
 
@@ -75,6 +82,16 @@ class SegmentIdle(Event, frozen=True, kw_only=True):
 class SummaryReady(Event, frozen=True, kw_only=True):
     user_id: UUID
     segment_id: UUID
+    at: datetime
+
+
+class MemoriesStored(Event, frozen=True, kw_only=True):
+    """`count` facts that a segment tells are remembered; of a long one part by part. At least
+    once."""
+
+    user_id: UUID
+    segment_id: UUID
+    count: int
     at: datetime
 
 

@@ -152,6 +152,9 @@ class WorkingStateChanged(Event, frozen=True, kw_only=True):
 
 
 class ToolCalled(Event, frozen=True, kw_only=True):
+    """A tool has answered a call, or has failed at it. At most once: of a call that was cut off,
+    refused, or waits for the user nothing is told."""
+
     user_id: UUID
     turn_id: UUID
     call_id: str

@@ -154,6 +154,7 @@ Durable = (
     | segment.SegmentDue
     | segment.SummaryMade
     | segment.BriefMade
+    | segment.MemoriesMade
     | indexing.IndexHistory
     | memory.ExtractSegment
     | memory.PollBatch

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from mira.messages.content import Said, Shown, Text, ToolResult, ToolUse
+from mira.messages.content import RESULT_SHOWN, Said, Shown, Text, ToolResult, ToolUse
 from mira.prompt.tags import neutral
 
 #: The longest result of a tool, and all results of one turn together.
-RESULT = 32_000
+RESULT = RESULT_SHOWN
 RESULTS = 96_000
 #: The longest text of a message, and all texts of one turn together.
 TEXT = 100_000

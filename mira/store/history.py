@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages.content import Block, Role, decode_blocks
+from mira.messages.content import RESULT_SHOWN, Block, Role, decode_blocks
 from mira.store.database import Tx
 
 
@@ -26,6 +26,17 @@ class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     created_at: datetime
 
+
+class Within(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the history: a segment, a stretch of time (`since` included, `until` not), both,
+    or, with neither, all of it."""
+
+    segment_id: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+_ALL = Within()
 
 _COLUMNS = (
     "select m.id, m.turn_id, m.turn_seq, m.position, m.role, m.content, m.state, m.created_at"
@@ -47,7 +58,10 @@ with newest as materialized (
     and state in ('complete', 'cancelled', 'interrupted', 'failed')
   order by seq desc limit $4),
 shown as materialized (
-  {_COLUMNS}, t.request_id, sum(length(m.content::text)) over (order by m.turn_seq desc) as total,
+  {_COLUMNS}, t.request_id,
+    sum(length(m.content::text) - case when m.role = 'tool' then (
+      select coalesce(sum(greatest(length(b ->> 'text') - $6, 0)), 0)
+      from jsonb_array_elements(m.content) b) else 0 end) over (order by m.turn_seq desc) as total,
     m.turn_seq = (select max(seq) from newest) as newest
   from newest t join messages m on m.user_id = $1 and m.turn_seq = t.seq
     and m.turn_seq >= (select min(seq) from newest)
@@ -57,16 +71,22 @@ select * from shown where total <= $3 or newest order by turn_seq, position
 
 
 async def page(
-    tx: Tx, user_id: UUID, *, before: tuple[int, int] | None, limit: int
+    tx: Tx, user_id: UUID, *, before: tuple[int, int] | None, limit: int, within: Within = _ALL
 ) -> list[HistoryMessage]:
     """At most `limit` messages before (turn_seq, position), newest first."""
     turn_seq, position = before or (2**63 - 1, 0)
-    rows = await tx.fetch(
-        _SELECT + "and (m.turn_seq, m.position) < ($2, $3) "
-        "order by m.turn_seq desc, m.attempt desc, m.position desc limit $4",
-        user_id, turn_seq, position, limit,
-    )  # fmt: skip
-    return [_message(row) for row in rows]
+    sql = _SELECT + "and (m.turn_seq, m.position) < ($2, $3) "
+    values: list[object] = [user_id, turn_seq, position, limit]
+    for value, condition in (
+        (within.since, "m.created_at >= "),
+        (within.until, "m.created_at < "),
+        (within.segment_id, "m.turn_id in (select id from turns where segment_id = "),
+    ):
+        if value is not None:
+            values.append(value)
+            sql += f"and {condition}${len(values)}{')' * condition.count('(')} "
+    sql += "order by m.turn_seq desc, m.attempt desc, m.position desc limit $4"
+    return [_message(row) for row in await tx.fetch(sql, *values)]
 
 
 async def of_segment(
@@ -74,11 +94,11 @@ async def of_segment(
 ) -> list[HistoryMessage]:
     """The newest whole turns of a segment with seq > `after_seq`, oldest message first.
 
-    At most `turns` of them, and of those so many as fit `characters` of stored content; the newest
-    one always. Turns that have not ended, or never began, are left out. Reads no further back than
-    `turns`.
+    At most `turns` of them, and of those so many as fit `characters` of stored content (of a long
+    tool result what prompts show of it is counted); the newest one always. Turns that have not
+    ended, or never began, are left out. Reads no further back than `turns`.
     """
-    rows = await tx.fetch(_RECENT, user_id, segment_id, characters, turns, after_seq)
+    rows = await tx.fetch(_RECENT, user_id, segment_id, characters, turns, after_seq, RESULT_SHOWN)
     return [_message(row) for row in rows]
 
 

@@ -20,7 +20,7 @@ from mira.store.history import HistoryMessage
 from mira.store.memories import Order
 from mira.store.memory_events import Actor, Annotation, Kind, LinkType, MemorySource, Status
 from mira.web.memory_words import RELATIONS
-from mira.web.models import Cursor
+from mira.web.models import Cursor, Moment
 from mira.web.segment_models import Segment
 
 #: Characters shown of a message that a memory comes from.
@@ -28,7 +28,6 @@ _QUOTED = 2000
 
 PageLimit = Annotated[int, Meta(ge=1, le=100)]
 Ref = Annotated[str, Meta(min_length=1, max_length=40)]
-Moment = Annotated[datetime, Meta(tz=True)]
 Fact = Annotated[str, Meta(min_length=10, max_length=4000)]
 EntityType = Literal[
     "PERSON", "ORG", "GPE", "NORP", "FAC", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW",

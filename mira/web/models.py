@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages.content import Block, Role, plain_text
+from mira.messages.content import Block, Role, ToolResult, plain_text
 from mira.messages.stream import MemoriesUsed
 from mira.messages.turn import Timings, TurnState, Usage
 from mira.messages.wire import PendingAction
@@ -25,6 +25,7 @@ from mira.web.summary_health import SummaryHealth
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=200)]
 Cursor = Annotated[str, msgspec.Meta(max_length=200)]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class _Model(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +40,22 @@ class Paging(_Model, frozen=True, kw_only=True):
 
     limit: Limit = 50
     cursor: Cursor | None = None
+
+
+class MessagesQuery(Paging, frozen=True, kw_only=True):
+    """Messages of a segment, or of a stretch of time (`from` included, `to` not), or both; without
+    any of them all there are."""
+
+    since: Moment | None = msgspec.field(default=None, name="from")
+    until: Moment | None = msgspec.field(default=None, name="to")
+    segment_id: UUID | None = None
+
+
+class ResultQuery(_Model, frozen=True, kw_only=True):
+    """At most `limit` characters from `offset` on."""
+
+    offset: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=200_000)] = 100_000
 
 
 class EventsQuery(_Model, frozen=True, kw_only=True):
@@ -176,6 +193,28 @@ class Message(_Model, frozen=True, kw_only=True):
     @classmethod
     def of(cls, record: HistoryMessage) -> Message:
         return cls(**msgspec.structs.asdict(record), text=plain_text(record.blocks))
+
+
+class ToolResultPart(_Model, frozen=True, kw_only=True):
+    """What a tool answered, or a part of it, however little of it prompts show. `characters` is how
+    many there are in all; the next part begins at `next_offset`, null after the last."""
+
+    call_id: str
+    is_error: bool
+    text: str
+    characters: int
+    next_offset: int | None
+
+    @classmethod
+    def of(cls, result: ToolResult, offset: int, limit: int) -> ToolResultPart:
+        end, characters = offset + limit, len(result.text)
+        return cls(
+            call_id=result.call_id,
+            is_error=result.is_error,
+            text=result.text[offset:end],
+            characters=characters,
+            next_offset=end if end < characters else None,
+        )
 
 
 class TurnDetail(Turn, frozen=True, kw_only=True):

@@ -159,7 +159,8 @@ def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
             schema = {"type": "integer", "minimum": 1}
         elif name == "memory_id":
             schema = {"type": "string", "pattern": _MEMORY_ID}
-        elif name.endswith("_id"):
+        # Calls are named by whoever made the model.
+        elif name.endswith("_id") and name != "call_id":
             schema = {"type": "string", "format": "uuid"}
         yield {"name": name, "in": "path", "required": True, "schema": schema}
 

@@ -12,7 +12,8 @@ from msgspec import Meta
 from mira.memory.query import Intent
 from mira.messages.content import Role
 from mira.store.memory_events import LinkType, Status
-from mira.web.memory_models import Memory, MemoryLink, Moment, Ref
+from mira.web.memory_models import Memory, MemoryLink, Ref
+from mira.web.models import Moment
 
 SearchSource = Literal["memories", "messages", "all"]
 Words = Annotated[str, Meta(min_length=1, max_length=2000)]

@@ -11,6 +11,7 @@ from mira.messages.segment import SegmentState
 from mira.store.renders import Render
 from mira.store.segments import SegmentRecord
 from mira.store.summaries import SummaryRecord
+from mira.store.summary_waits import SummaryWait
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,8 +28,18 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     rechecked_at: datetime | None
 
 
+class SummaryTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    """A summary that was tried in vain: how often a model failed at it, and when it is tried next
+    by itself. `unreached`: the last time none could be asked, which counts as no failure."""
+
+    failures: int
+    unreached: bool
+    next_try_at: datetime
+
+
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of the conversation between silences. `summary` is null until it is written."""
+    """A stretch of the conversation between silences. `summary` is null until it is written;
+    `trouble` is null unless it was tried in vain."""
 
     id: UUID
     state: SegmentState
@@ -38,9 +49,15 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     title: str | None
     tools: tuple[str, ...]
     summary: Summary | None
+    trouble: SummaryTrouble | None
 
     @classmethod
-    def of(cls, record: SegmentRecord, summary: SummaryRecord | None = None) -> Segment:
+    def of(
+        cls,
+        record: SegmentRecord,
+        summary: SummaryRecord | None = None,
+        wait: SummaryWait | None = None,
+    ) -> Segment:
         return cls(
             id=record.id,
             state=record.state,
@@ -60,6 +77,12 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
                 model=summary.model,
                 made_at=summary.made_at,
                 rechecked_at=summary.rechecked_at,
+            ),
+            # With a summary there is nothing left to worry about, though it is tried once more.
+            trouble=None
+            if wait is None or summary is not None
+            else SummaryTrouble(
+                failures=wait.failures, unreached=wait.unreached, next_try_at=wait.due_at
             ),
         )
 

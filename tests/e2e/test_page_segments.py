@@ -140,6 +140,33 @@ def test_an_open_segment_is_ended_and_its_summary_appears_by_itself(talk: Chat) 
     expect(view.rows.first).to_contain_text("The open segment")
 
 
+def test_a_summary_that_failed_says_so_and_is_tried_again_with_a_button(
+    talk: Chat, server: Server
+) -> None:
+    segment_id = SystemIds().new()
+    server.rows(
+        "insert into segments (id, user_id, state, opened_at, last_message_at, collapsing_at) "
+        "values ($1, $2, 'collapsing', now() - interval '3 hours', now() - interval '2 hours', "
+        "now() - interval '1 hour')",
+        segment_id, server.person.id,
+    )  # fmt: skip
+    server.rows(
+        "insert into outbox (user_id, kind, address, lane, key, payload, due_at, created_at) "
+        "select user_id, 'memory_keeper', user_id::text, 'summaries/' || id, id::text, "
+        "jsonb_build_object('type', 'SummariseSegment', 'segment_id', id, 'failed', 3), "
+        "now() + interval '20 hours', now() from segments where id = $1",
+        segment_id,
+    )
+    view = Segments(talk.page).open()
+    row = view.rows.first
+    expect(row).to_contain_text("Summary failed")
+    row.locator("summary").click()
+    expect(row).to_contain_text("A model failed 3 times at the summary. It is tried again")
+    row.get_by_role("button", name="Try again now").click()
+    expect(row.locator(".segment-trace")).not_to_be_empty()
+    expect(row).not_to_contain_text("Summary failed")
+
+
 def test_a_segment_is_paused_and_resumed(talk: Chat) -> None:
     talk.say(SAID).reaches("complete")
     view = Segments(talk.page).open()

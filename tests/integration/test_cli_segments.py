@@ -144,3 +144,35 @@ def test_doctor_shows_drift_and_names_segments_that_wait_too_long_for_their_summ
     (fault,) = [line for line in done.out.splitlines() if str(stuck) in line]
     assert "has no summary yet" in fault
     assert "mira dead-letters list" in done.out
+
+
+def test_a_summary_that_failed_is_shown_to_have_and_is_tried_again(
+    server: Server, cli: Cli
+) -> None:
+    cli.say()
+    ended = cli.json("collapse")["id"]
+    summarised(cli.client, ended)
+    stuck = SystemIds().new()
+    server.rows(
+        "insert into segments (id, user_id, state, opened_at, last_message_at, collapsing_at) "
+        "select $1, user_id, 'collapsing', opened_at - interval '2 days', "
+        "opened_at - interval '2 days', now() - interval '2 hours' from segments where id = $2",
+        stuck, ended,
+    )  # fmt: skip
+    server.rows(
+        "insert into outbox (user_id, kind, address, lane, key, payload, due_at, created_at) "
+        "select user_id, 'memory_keeper', user_id::text, 'summaries/' || id, id::text, "
+        "jsonb_build_object('type', 'SummariseSegment', 'segment_id', id, 'failed', 3), "
+        "now() + interval '20 hours', now() from segments where id = $1",
+        stuck,
+    )
+    shown = cli("segments", "show", str(stuck)).out
+    assert "a model failed at it 3 times" in shown
+    assert f"mira segments retry {stuck}" in shown
+    row = next(r for r in cli("segments", "list").out.splitlines() if r.startswith(str(stuck)))
+    assert "summary failed" in row
+    done = cli("segments", "retry", str(stuck))
+    assert (done.code, f"mira segments show {stuck}" in done.out) == (0, True)
+    assert summarised(cli.client, str(stuck))["summary"] is not None
+    done = cli("segments", "retry", str(stuck))
+    assert (done.code, done.err) == (1, "mira: The segment has its summary.\n")

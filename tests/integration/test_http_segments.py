@@ -191,3 +191,55 @@ def test_the_status_says_how_true_summaries_are_and_which_are_overdue(
     assert (summaries["looked_at"], summaries["mean_drift"]) == (1, 0.25)
     assert (summaries["worst_drift"], summaries["worst"]) == (0.25, other)
     assert [one["id"] for one in summaries["overdue"]] == [overdue]
+
+
+def failed(server: Server) -> str:
+    """A segment that ended, whose summary failed three times and waits for another day."""
+    (segment_id,) = old_segments(server, 1)
+    server.rows(
+        "update segments set state = 'collapsing', collapsed_at = null, collapsing_at = now() "
+        "where id = $1",
+        segment_id,
+    )
+    server.rows(
+        "insert into outbox (user_id, kind, address, lane, key, payload, due_at, created_at) "
+        "values ($1, 'memory_keeper', $1::uuid::text, 'summaries/' || $2::text, $2, "
+        "jsonb_build_object('type', 'SummariseSegment', 'segment_id', $2, 'failed', 3), "
+        "now() + interval '20 hours', now())",
+        server.person.id, segment_id,
+    )  # fmt: skip
+    return segment_id
+
+
+def test_a_summary_that_failed_is_told_of_and_made_when_it_is_asked_for(
+    server: Server, client: httpx2.Client
+) -> None:
+    segment_id = failed(server)
+    path = f"/v1/segments/{segment_id}"
+    segment = client.get(path).json()
+    assert segment["summary"] is None
+    assert (segment["trouble"]["failures"], segment["trouble"]["unreached"]) == (3, False)
+    assert segment["trouble"]["next_try_at"] > segment["last_message_at"]
+    assert client.get("/v1/segments").json()["segments"] == [segment]
+    for _ in range(2):
+        # The second may come after it was made.
+        assert client.post(f"{path}/retry").status_code in (200, 409)
+    made = summarised(client, segment_id)
+    assert (made["trouble"], made["summary"] is not None) == (None, True)
+    problem(client.post(f"{path}/retry"), 409, "conflict")
+
+
+def test_what_has_not_failed_is_not_tried_again(server: Server, client: httpx2.Client) -> None:
+    say(client)
+    (segment,) = client.get("/v1/segments").json()["segments"]
+    assert segment["trouble"] is None
+    path = f"/v1/segments/{segment['id']}/retry"
+    assert "open" in problem(client.post(path), 409, "conflict")["detail"]
+    for name in (str(uid(1)), "x"):
+        problem(client.post(f"/v1/segments/{name}/retry"), 404, "not_found")
+    other = failed(server)
+    with http(server.url, server.read_key) as reader:
+        problem(reader.post(f"/v1/segments/{other}/retry"), 403, "forbidden")
+    with http(server.url, server.neighbour().key) as neighbour:
+        problem(neighbour.post(f"/v1/segments/{other}/retry"), 404, "not_found")
+    assert client.get(f"/v1/segments/{other}").json()["trouble"]["failures"] == 3

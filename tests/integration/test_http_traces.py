@@ -65,6 +65,39 @@ def test_a_turn_tells_what_it_looked_for_and_what_its_prompt_was_made_of(server:
     assert trace["timings"]["recalled_ms"] <= trace["timings"]["composed_ms"]
 
 
+def test_each_answer_lists_the_memories_that_were_found_for_it_with_their_scores(
+    server: Server,
+) -> None:
+    facts = (
+        "Grace teaches the violin on Tuesdays.",
+        "The violin of Grace was built in Cremona.",
+        "The cellar key hangs behind the blue door.",
+    )
+    with http(server.url, server.key) as client:
+        known = {
+            made["memory"]["id"]: made["memory"]["text"]
+            for made in (client.post("/v1/memories", json={"text": one}).json() for one in facts)
+        }
+        turns = [
+            client.post("/v1/chat", json={"message": words}).json()["turn_id"]
+            for words in ("Tell me about the violin of Grace.", "Where is the cellar key?")
+        ]
+        traces = [client.get(f"/v1/turns/{turn_id}/trace").json() for turn_id in turns]
+    for trace, first in zip(traces, ("violin", "cellar"), strict=True):
+        shown = trace["account"]["memories"]
+        assert first in " ".join(known[one["id"]] for one in shown)
+        assert all(0 < one["score"] <= 1 for one in shown)
+        # Of those that were shown each stands in a search of the same turn, with its score there.
+        searches = [s for s in trace["retrievals"] if s["candidates"]]
+        assert searches
+        for search in searches:
+            scores = [one["score"] for one in search["candidates"]]
+            assert scores == sorted(scores, reverse=True)
+        fresh = {one["id"] for one in shown if one["found_by"] != "retained"}
+        assert fresh <= {one["id"] for search in searches for one in search["candidates"]}
+        assert fresh
+
+
 def test_a_subcortex_that_says_nothing_usable_costs_no_answer_and_is_named(server: Server) -> None:
     server.double.script({"default": {"text": "Yes."}, "aside": {"text": "I would rather not."}})
     with http(server.url, server.key) as client:

@@ -10,7 +10,7 @@ import pytest
 
 from mira.errors import Conflict, NotFound, RateLimited, StaleEpoch
 from mira.ids import SystemIds
-from mira.messages.content import Role, Text
+from mira.messages.content import RESULT_SHOWN, Role, Text, ToolResult
 from mira.messages.turn import TurnState, Usage
 from mira.store import history, turns, waiting_turns
 from mira.store.database import Database
@@ -327,6 +327,38 @@ async def test_the_live_part_of_a_segment_is_whole_turns_within_bounds_and_alway
     assert 2 < len(some) < 12
     assert len(some) % 2 == 0
     assert [(m.turn_seq, m.position) for m in page] == [(3, 0), (2, 1), (2, 0)]
+
+
+async def test_a_result_counts_in_the_live_part_with_what_prompts_show_of_it(
+    database: Database, user: User
+) -> None:
+    fence, segment_id = await activate(database, user), ids.new()
+    for n, result in enumerate(("short", "x" * 10 * RESULT_SHOWN, "short")):
+        await accept(database, user, f"question {n}")
+        taken = await take(database, user, fence)
+        assert isinstance(taken, TakenTurn)
+        closing = Closing(
+            turn_id=taken.turn_id, attempt=taken.attempt, state=TurnState.COMPLETE, usage=Usage(),
+            messages=(
+                NewMessage(
+                    id=ids.new(), position=1, role=Role.TOOL, state="complete",
+                    blocks=(ToolResult(call_id="c1", text=result),),
+                ),
+            ),
+        )  # fmt: skip
+        segment_id = taken.segment_id
+        async with database.user(user.id) as tx:
+            await turns.close(tx, user.id, fence, closing, NOW)
+    async with database.user(user.id) as tx:
+
+        async def seen(characters: int) -> set[int]:
+            found = await history.of_segment(
+                tx, user.id, segment_id, characters=characters, turns=100
+            )
+            return {message.turn_seq for message in found}
+
+        assert await seen(RESULT_SHOWN + 2_000) == {1, 2, 3}
+        assert await seen(RESULT_SHOWN - 2_000) == {3}
 
 
 async def test_another_user_sees_nothing_of_it(database: Database, user: User, other: User) -> None:

@@ -113,9 +113,16 @@ async def test_what_is_wrong_is_told_to_the_model(arguments: str, said: str) -> 
 
 @pytest.mark.anyio
 async def test_a_long_result_is_cut_and_says_so() -> None:
-    outcome = await _call(json.dumps({"operation": "say", "text": "x" * 100, "unit": 300}))
+    unit = MOST_RESULT // 100 + 100
+    outcome = await _call(json.dumps({"operation": "say", "text": "x" * 100, "unit": unit}))
     assert outcome.text.startswith("x" * MOST_RESULT)
     assert outcome.text.endswith("[cut: 10000 characters more]")
+
+
+@pytest.mark.anyio
+async def test_a_result_that_is_too_long_for_a_prompt_is_whole_all_the_same() -> None:
+    outcome = await _call(json.dumps({"operation": "say", "text": "x" * 100, "unit": 1000}))
+    assert outcome.text == "x" * 100_000
 
 
 def test_a_tool_without_operations_cannot_be_defined() -> None:

@@ -1,10 +1,11 @@
-"""Segments: listed, read, paused, resumed, ended; and the prompt as it stands."""
+"""Segments: listed, read, paused, resumed, ended, summed up again; and the prompt as it stands."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from uuid import UUID
 
+from mira.actors.summaries_again import waits
 from mira.store import segments, summaries
 from mira.web.endpoint import Call, Endpoint
 from mira.web.models import Paging
@@ -17,9 +18,13 @@ async def list_segments(call: Call[Paging, None]) -> SegmentPage:
     async with call.services.database.user(call.user_id) as tx:
         records = await segments.page(tx, call.user_id, before=before, limit=call.query.limit + 1)
         records, more = cut(records, call.query.limit)
-        made = await summaries.of_segments(tx, call.user_id, [record.id for record in records])
+        ids = [record.id for record in records]
+        made = await summaries.of_segments(tx, call.user_id, ids)
+        waiting = await waits(tx, call.user_id, ids)
     return SegmentPage(
-        segments=tuple(Segment.of(record, made.get(record.id)) for record in records),
+        segments=tuple(
+            Segment.of(record, made.get(record.id), waiting.get(record.id)) for record in records
+        ),
         next_cursor=write_cursor(records[-1].opened_at, records[-1].id) if more else None,
     )
 
@@ -40,6 +45,12 @@ async def collapse(call: Call[None, None]) -> Segment:
     return await _read(call, await call.services.conversations.collapse(call.user_id))
 
 
+async def retry_summary(call: Call[None, None]) -> Segment:
+    segment_id = call.id("segment_id")
+    await call.services.conversations.summarise_again(call.user_id, segment_id)
+    return await _read(call, segment_id)
+
+
 async def working_memory(call: Call[None, None]) -> WorkingMemory:
     renders = await call.services.renders.last(call.user_id)
     return WorkingMemory(sections=tuple(map(Section.of, renders)))
@@ -49,7 +60,8 @@ async def _read(call: Call[None, None], segment_id: UUID) -> Segment:
     async with call.services.database.user(call.user_id) as tx:
         record = await segments.get(tx, call.user_id, segment_id)
         made = await summaries.of_segments(tx, call.user_id, [segment_id])
-    return Segment.of(record, made.get(segment_id))
+        waiting = await waits(tx, call.user_id, [segment_id])
+    return Segment.of(record, made.get(segment_id), waiting.get(segment_id))
 
 
 ENDPOINTS = (
@@ -66,6 +78,9 @@ ENDPOINTS = (
              scope="chat", answer=Segment, problems=(404, 503)),
     Endpoint("GET", "/v1/segments/{segment_id}", get_segment, "One segment with its summary",
              scope="read", answer=Segment),
+    Endpoint("POST", "/v1/segments/{segment_id}/retry", retry_summary,
+             "Try a summary again now that failed; asking twice changes nothing more",
+             scope="chat", answer=Segment, problems=(409,)),
     Endpoint("GET", "/v1/working-memory", working_memory,
              "The sections of the last prompt, as they were sent",
              scope="read", answer=WorkingMemory),

@@ -10,6 +10,7 @@ import pytest
 from bench.provider_script import Behaviour, Failure, Script
 from mira.actors.memory_keeper_parts import Step
 from mira.llm.scripted import says
+from mira.messages.segment import MemoriesStored
 from mira.messages.stream import Completed
 from mira.messages.turn import TrinketRendered, TurnStarted
 from mira.store.database import Database
@@ -226,3 +227,78 @@ async def test_what_a_turn_does_is_told_in_the_order_in_which_it_happens(
         # Of the sections only those are told that are others than before.
         told = [e.name for e in heard.heard if isinstance(e, TrinketRendered)]
         assert told.count("BasePrompt") == 1
+
+
+async def test_what_is_remembered_of_a_segment_is_announced_once_and_after_its_end(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    async with keeping(database, encoders, script=[says("Noted.")]) as kept:
+        kept.script(living())
+        await tell(kept, user)
+        ended = await kept.core.conversations.collapse(user.id)
+        await until_collapsed(kept, user)
+        with anyio.fail_after(20):
+            while await kept.rows(user.id, "select from outbox where lane = 'segments'"):
+                await kept.core.parts.clock.sleep(0.01)
+        heard = kept.core.events_heard
+        [stored] = [one for one in heard.heard if isinstance(one, MemoriesStored)]
+        assert (stored.user_id, stored.segment_id, stored.count) == (user.id, ended, len(TEXTS))
+        assert heard.names()[-2:] == ["SegmentCollapsed", "MemoriesStored"]
+        # What was nothing new is not announced.
+        await kept.extract(user.id, ended)
+        assert await kept.texts(user.id) == TEXTS
+        assert heard.names().count("MemoriesStored") == 1
+
+
+async def test_all_that_fell_due_while_nobody_was_there_is_done_once_at_the_return(
+    database: Database, user: User, encoders: OneEncoder
+) -> None:
+    clock = JumpingClock()
+    asked = {"summary": 1, "extraction": 1, "links": 1}
+    rolled = "select last_run_use_day as day from memory_jobs where job = 'roll_over'"
+
+    async def spent(kept: Kept) -> dict[str, int]:
+        made = await kept.calls(user.id)
+        return {purpose: made.count(purpose) for purpose in asked}
+
+    async def nothing_due(kept: Kept) -> None:
+        left = "select from outbox where user_id = $1 and due_at <= $2"
+        with anyio.fail_after(40):
+            while await kept.rows(user.id, left, user.id, clock.now()):
+                kept.core.system.look_for_durable()
+                await kept.core.system.workers.quiet()
+                await clock.sleep(0.01)
+
+    def heard(kept: Kept) -> list[str]:
+        every = kept.core.events_heard.heard
+        return [type(e).__name__ for e in every if getattr(e, "user_id", None) == user.id]
+
+    async with keeping(database, encoders, script=[says("Noted.")], clock=clock) as kept:
+        kept.script(living())
+        await tell(kept, user)
+        await nothing_due(kept)
+        assert await spent(kept) == dict.fromkeys(asked, 0)
+    # The process is gone, and so is the user, for longer than any timer waits.
+    clock.jump(days=9)
+    async with keeping(database, encoders, script=[says("Noted.")], clock=clock) as kept:
+        kept.script(living())
+        await until_collapsed(kept, user)
+        assert await left_behind(kept, user) == COLLAPSED
+        assert await spent(kept) == asked
+        # Days on which nobody speaks are none.
+        assert await kept.rows(user.id, rolled) == [{"day": 1}]
+        assert isinstance(await kept.core.ask(user.id, "I am back."), Completed)
+        await nothing_due(kept)
+        for name in ("SegmentIdle", "SegmentCollapsed", "MemoriesStored", "UseDayAdvanced"):
+            assert heard(kept).count(name) == 1, name
+        assert await kept.rows(user.id, rolled) == [{"day": 2}]
+        assert await spent(kept) == asked
+    # Whoever comes back once more finds nothing left to do.
+    async with keeping(database, encoders, script=[says("Noted.")], clock=clock) as kept:
+        kept.script(living())
+        kept.core.system.look_for_durable()
+        await kept.look_around(user.id)
+        await nothing_due(kept)
+        assert await spent(kept) == asked
+        assert heard(kept) == []
+        assert await kept.texts(user.id) == TEXTS

@@ -15,6 +15,9 @@ export function page({ cursor = null, limit = 30 } = {}) {
 export const steer = (act) =>
   call(`/v1/segments/active/${act}`, { method: "POST", signal: AbortSignal.timeout(BUSY) });
 
+/** Try the summary of a segment that failed again now; resolves to the segment. */
+export const retry = (id) => call(`/v1/segments/${encodeURIComponent(id)}/retry`, { method: "POST" });
+
 /** `{sections}`: the prompt as it was last sent. */
 export const workingMemory = () => call("/v1/working-memory");
 

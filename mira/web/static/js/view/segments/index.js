@@ -82,6 +82,7 @@ export class Segments {
         segmentRow(segment, {
           open: this.#unfolded.has(segment.id),
           onToggle: (open) => this.#unfolded[open ? "add" : "delete"](segment.id),
+          onRetry: () => this.#retry(segment.id),
         }),
       ),
     );
@@ -114,6 +115,14 @@ export class Segments {
     const segment = await this.#trying.run(() => api.steer(act));
     this.current.busy = false;
     if (segment) this.announce(DONE[act]);
+    const words = this.problem.textContent;
+    await this.#load();
+    this.problem.textContent ||= words;
+  }
+
+  async #retry(id) {
+    const segment = await this.#trying.run(() => api.retry(id));
+    if (segment) this.announce("The summary is tried again now.");
     const words = this.problem.textContent;
     await this.#load();
     this.problem.textContent ||= words;

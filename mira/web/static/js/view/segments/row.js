@@ -1,11 +1,11 @@
 // One segment in the list: a line that unfolds to its summary.
 
 import { momentOf, spanOf } from "../../dates.js";
-import { h, icon, toolName } from "../../dom.js";
-import { STATES, complexityOf, driftOf, titleOf } from "./words.js";
+import { h, icon, iconButton, toolName } from "../../dom.js";
+import { STATES, complexityOf, driftOf, titleOf, troubleOf } from "./words.js";
 
-/** A list item for `segment`; `open`: unfolded. `onToggle(open)`. */
-export function segmentRow(segment, { open, onToggle }) {
+/** A list item for `segment`; `open`: unfolded. `onToggle(open)`; `onRetry()` its summary. */
+export function segmentRow(segment, { open, onToggle, onRetry }) {
   const fold = h(
     "details.segment-fold",
     { open, ontoggle: () => onToggle(fold.open) },
@@ -16,7 +16,7 @@ export function segmentRow(segment, { open, onToggle }) {
       h("span.segment-title", { dir: "auto" }, titleOf(segment)),
       h("span.segment-row", {}, ...marks(segment)),
     ),
-    h("div.segment-body", {}, ...body(segment)),
+    h("div.segment-body", {}, ...body(segment, onRetry)),
   );
   return h("li.segment", { "data-state": segment.state, "data-id": segment.id }, fold);
 }
@@ -30,7 +30,7 @@ function marks(segment) {
   );
   return [
     when,
-    state === "collapsed" ? null : h("span.badge", { "data-state": state }, STATES[state]),
+    state === "collapsed" ? null : h("span.badge", { "data-state": state }, segment.trouble ? "Summary failed" : STATES[state]),
     summary ? h("span.segment-complexity", {}, `Complexity ${summary.complexity}`) : null,
     summary ? drift(summary.drift) : null,
   ];
@@ -48,8 +48,15 @@ function drift(value) {
   );
 }
 
-function body(segment) {
-  const { summary, tools, state } = segment;
+function body(segment, onRetry) {
+  const { summary, tools, state, trouble } = segment;
+  if (trouble) {
+    return [
+      h("p.nothing", {}, troubleOf(trouble)),
+      h("div.open-buttons", {}, iconButton("retry", "Try again now", onRetry)),
+      facts(segment),
+    ];
+  }
   if (!summary) return [h("p.nothing", {}, WITHOUT[state] ?? WITHOUT.collapsed), facts(segment)];
   return [
     h("p.segment-trace", { dir: "auto" }, summary.trace),

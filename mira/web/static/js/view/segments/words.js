@@ -1,5 +1,7 @@
 // What the figures and states of a segment mean, in words.
 
+import { momentOf } from "../../dates.js";
+
 export const STATES = {
   active: "Open",
   paused: "Paused",
@@ -30,6 +32,17 @@ export function driftOf(value) {
   if (value === 0) return "No drift";
   const word = value < 0.15 ? "Slight" : value < 0.35 ? "Some" : "Strong";
   return `${word} drift, ${percent} %`;
+}
+
+/** Why there is no summary yet, and when it is tried next. */
+export function troubleOf({ failures, unreached, next_try_at: next }) {
+  const times = failures === 1 ? "once" : `${failures} times`;
+  const told = [
+    failures ? `A model failed ${times} at the summary.` : null,
+    unreached ? "The last time no model could be reached for the summary." : null,
+    `It is tried again ${momentOf(next)}. Nothing of the segment is lost meanwhile.`,
+  ];
+  return told.filter(Boolean).join(" ");
 }
 
 const PLACES = {
