@@ -60,12 +60,13 @@ class Chat:
     probes: tuple[Probe, ...]
 
 
-def read(folder: Path, only: str | None = None) -> list[Chat]:
-    """The chats of a folder, or the one of them that is named. Raises ValueError without any."""
-    found = [one for one in load("beam", folder) if only is None or one.id == only]
-    if not found:
-        raise ValueError(f"There is no chat {only or ''} in {folder}.")
-    return [_chat(one) for one in found]
+def read(folder: Path, only: Sequence[str] | None = None) -> list[Chat]:
+    """The chats of a folder, or those of them that are named. Raises ValueError if one of these
+    or any at all is missing, and OSError."""
+    found = {one.id: one for one in load("beam", folder)}
+    if missing := [name for name in only or () if name not in found]:
+        raise ValueError(f"There is no chat {', '.join(missing)} in {folder}.")
+    return [_chat(found[name]) for name in only or found]
 
 
 def _chat(found: Conversation) -> Chat:

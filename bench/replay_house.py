@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -45,8 +45,9 @@ from mira.store.database import Database
 from mira.store.outbox import PostgresOutbox
 from mira.store.server_lock import ServerLock
 
-#: Nothing that is waited for takes longer than this; seconds.
-PATIENCE = 300.0
+#: Seconds after which something that is waited for has failed, with the double and with the local
+#: model; and between two looks whether all is done.
+PATIENCE, LOCAL_PATIENCE, LOOK = 120.0, 900.0, 0.02
 
 
 class Failures(Observer):
@@ -92,11 +93,15 @@ class House:
     double: ProviderDouble
     rules: Rules
     failures: Failures
-    ids: SystemIds = field(default_factory=SystemIds)
+    patience: float
+    ids: SystemIds
 
     async def settle(self, until: datetime | None = None) -> None:
         """Have everything done that is due by now, and then, going forward from one due moment to
-        the next, what falls due before `until`; the clock then stands there."""
+        the next, what falls due before `until`; the clock then stands there.
+
+        Raises TimeoutError when something is not done after `patience`.
+        """
         await self._quiet()
         while until is not None:
             async with self.database.engine() as tx:
@@ -109,10 +114,10 @@ class House:
             self.clock.go_to(until)
 
     async def _quiet(self) -> None:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(self.patience):
             while await self._busy():
                 self.system.look_for_durable()
-                await self.clock.sleep(0.01)
+                await self.clock.sleep(LOOK)
 
     async def _busy(self) -> bool:
         if self.system.workers.busy or self.system.stats().durable.in_flight:
@@ -151,8 +156,9 @@ async def house(start: datetime, *, local: bool = False) -> AsyncIterator[House]
         system, conversations = _core(resources, lock.generation, models, memory, failures)
         await stack.enter_async_context(system.running())
         yield House(
-            settings, clock, resources.database, system, conversations, double, rules, failures
-        )
+            settings, clock, resources.database, system, conversations, double, rules, failures,
+            LOCAL_PATIENCE if local else PATIENCE, ids,
+        )  # fmt: skip
 
 
 def _settings(home: Path, url: str | None) -> Settings:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import anyio
 
 from bench.provider_cache import PrefixCache
 from bench.replay_chats import AFTERNOON, BETWEEN, Chat, Exchange, Probe
-from bench.replay_house import PATIENCE, House
-from bench.replay_tokens import prompt_tokens
+from bench.replay_house import House
+from bench.replay_tokens import prompt_tokens, texts
 from mira.messages.stream import Completed
 from mira.store.turn_account import TurnAccount
 from mira.store.turn_traces import newest
@@ -19,16 +22,22 @@ from mira.store.users import ensure_user
 
 #: What is answered to a question in a fragment: no words that could be found later.
 NOTED = "Let me think about that."
-#: A pause after which a provider holds no prompt any more.
+#: A pause after which a provider holds no prompt any more. Between sittings it is longer, and a
+#: segment ends in it.
 FORGOTTEN = timedelta(minutes=30)
 
 
-@dataclass
-class Asked:
-    """A probe, and what its turn was shown."""
+@dataclass(frozen=True)
+class Turn:
+    """A turn as it went: the calls made in it, by kind and in order; the tokens of its prompt, as
+    a real model counts them; what it was shown. If it was a question in a fragment, also that, and
+    which of its evidence stood in the prompt as it was said."""
 
-    probe: Probe
+    calls: tuple[str, ...]
+    tokens: int
     account: TurnAccount | None
+    probe: Probe | None = None
+    verbatim: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -39,72 +48,108 @@ class Replayed:
     user_id: UUID
     #: Our ids of the chat's messages, by its numbers.
     ids: dict[str, UUID] = field(default_factory=dict)
-    #: Tokens of the last prompt of each turn.
-    prompts: list[int] = field(default_factory=list)
-    #: For each silence the calls by kind that were made in it.
-    silences: list[dict[str, int]] = field(default_factory=list)
-    probed: list[Asked] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    #: For each silence between sittings the calls by kind that were made in it.
+    silences: list[Counter[str]] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
 
-async def replay(house: House, chat: Chat, turns: int | None = None) -> Replayed:
+async def replay(
+    house: House,
+    chat: Chat,
+    turns: int | None = None,
+    *,
+    probes: bool = True,
+    progress: Callable[[str], None] = lambda _line: None,
+) -> Replayed:
     """Replay a chat, or its first turns; then ask what it is probed with, in a sitting of its own.
 
-    Everything that follows from a segment's end is done before the next turn begins.
+    Everything that follows from a segment's end is done before the next turn begins. `progress`
+    hears of every segment. Raises TimeoutError when something is not done in the house's patience.
     """
     began = house.clock.monotonic()
     user = await ensure_user(
         house.database, house.ids.new(), f"chat-{chat.name}", "UTC", house.clock.now()
     )
-    found = Replayed(chat, user.id)
     exchanges = chat.exchanges[:turns]
+    found = Replayed(replace(chat, exchanges=exchanges), user.id)
+
+    def say_so() -> None:
+        found.seconds = house.clock.monotonic() - began
+        progress(
+            f"Chat {chat.name}: {min(len(found.turns), len(exchanges))} of {len(exchanges)} turns, "
+            f"{len(found.silences)} segments ended, {found.seconds:.0f} s"
+        )
+
     for exchange in exchanges:
-        await _pause(house, found, exchange.at)
+        if await _pause(house, found, exchange.at):
+            say_so()
         turn_id = await _say(house, found, exchange.user.text, exchange.answer.text)
         await _note_ids(house, found, exchange, turn_id)
-    last = exchanges[-1].at
-    next_day = last.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    said = {one.user.id for one in exchanges} | {one.answer.id for one in exchanges}
-    at = next_day + AFTERNOON
-    for probe in chat.probes:
-        if not said.issuperset(probe.evidence):
-            continue
-        await _pause(house, found, at)
-        turn_id = await _say(house, found, probe.words, NOTED)
-        async with house.database.user(user.id) as tx:
-            found.probed.append(Asked(probe, await newest(tx, user.id, turn_id)))
-        at += BETWEEN
-    found.seconds = house.clock.monotonic() - began
+    at = _next_day(exchanges[-1].at) + AFTERNOON
+    for probe in chat.probes if probes else ():
+        if found.ids.keys() >= set(probe.evidence):
+            await _pause(house, found, at)
+            await _say(house, found, probe.words, NOTED, probe)
+            at += BETWEEN
+    await _pause(house, found, _next_day(at))
+    say_so()
     return found
 
 
-async def _pause(house: House, found: Replayed, until: datetime) -> None:
-    """Let the time pass, with all that falls due in it."""
+def _next_day(at: datetime) -> datetime:
+    return at.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+
+
+async def _pause(house: House, found: Replayed, until: datetime) -> bool:
+    """Let the time pass, with all that falls due in it. Whether a sitting has ended with it."""
     long = until - house.clock.now() > FORGOTTEN
     if long:
         house.double.cache = PrefixCache()
-    before = house.rules.asked.copy()
+    before = len(house.rules.calls)
     await house.settle(until)
-    if long and found.prompts:
-        found.silences.append(dict(house.rules.asked - before))
+    if long and found.turns:
+        found.silences.append(Counter(house.rules.calls[before:]))
+    return long and bool(found.turns)
 
 
-async def _say(house: House, found: Replayed, words: str, answer: str) -> UUID:
+async def _say(
+    house: House, found: Replayed, words: str, answer: str, probe: Probe | None = None
+) -> UUID:
     """One turn, to its very end."""
     rules = house.rules
-    rules.words, rules.said = words, answer
+    rules.said, rules.last = answer, {}
+    before = len(rules.calls)
     receipt = await house.conversations.accept(
         found.user_id, request_id=str(house.ids.new()), content=words
     )
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(house.patience):
         async with house.conversations.follow(found.user_id, receipt.turn_id) as batches:
             events = [event async for batch in batches for event in batch]
     if not isinstance(events[-1], Completed):
         found.failed.append(f"turn {receipt.seq}: {type(events[-1]).__name__}")
     await house.settle()
-    found.prompts.append(prompt_tokens(rules.last))
+    if rules.last and not _asks(rules.last, words):
+        found.failed.append(f"turn {receipt.seq}: the model was asked something else")
+    async with house.database.user(found.user_id) as tx:
+        account = await newest(tx, found.user_id, receipt.turn_id)
+    calls, tokens = tuple(rules.calls[before:]), prompt_tokens(rules.last)
+    found.turns.append(Turn(calls, tokens, account, probe, _verbatim(found, probe, rules.last)))
     return receipt.turn_id
+
+
+def _verbatim(found: Replayed, probe: Probe | None, body: dict[str, Any]) -> frozenset[str]:
+    """Of a probe's evidence the messages that the prompt holds whole."""
+    if probe is None:
+        return frozenset()
+    shown = "\n".join(text for one in body.get("messages", ()) for text in texts(one["content"]))
+    said = {m.id: m.text for one in found.chat.exchanges for m in (one.user, one.answer)}
+    return frozenset(name for name in probe.evidence if said[name] in shown)
+
+
+def _asks(body: dict[str, Any], words: str) -> bool:
+    return any(words.strip() in text for text in texts(body["messages"][-1]["content"]))
 
 
 async def _note_ids(house: House, found: Replayed, exchange: Exchange, turn_id: UUID) -> None:

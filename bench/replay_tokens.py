@@ -27,14 +27,14 @@ def count(text: str) -> int:
 
 def prompt_tokens(body: dict[str, Any]) -> int:
     """The tokens of all texts of a request to Anthropic's API, and of its tools as JSON."""
-    blocks = [*_blocks(body.get("system"))]
+    found = texts(body.get("system"))
     for message in body.get("messages", ()):
-        blocks += _blocks(message["content"])
-    tools = sum(count(json.dumps(tool)) for tool in body.get("tools", ()))
-    return tools + sum(count(block.get("text", "")) for block in blocks)
+        found += texts(message["content"])
+    return sum(map(count, [*found, *(json.dumps(tool) for tool in body.get("tools", ()))]))
 
 
-def _blocks(content: Any) -> list[dict[str, Any]]:
+def texts(content: Any) -> list[str]:
+    """The texts of a message's content, or of a system prompt."""
     if isinstance(content, str):
-        return [{"text": content}]
-    return list(content or ())
+        return [content]
+    return [block.get("text", "") for block in content or ()]

@@ -36,6 +36,17 @@ MONTHS = (
 _DATE = re.compile(rf"\b({'|'.join(MONTHS)}) (\d{{1,2}})(?:st|nd|rd|th)?,? (20\d\d)\b")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _FIRST = re.compile(r"\b(?:I|I['’]\w+|my|we|our)\b")
+#: From the first person to the third, in this order.
+_OF_USER = (
+    (r"\bI['’]m\b|\bI am\b", "the user is"),
+    (r"\bI['’]ve\b|\bI have\b", "the user has"),
+    (r"\bI['’]d\b", "the user would"),
+    (r"\bI['’]ll\b", "the user will"),
+    (r"\bI (want|need|prefer|like|use|plan|think|work|live|know|feel|hope|love|keep|get)\b",
+     r"the user \1s"),
+    (r"\bmy\b", "the user's"),
+    (r"\bme\b|\bI\b", "the user"),
+)  # fmt: skip
 
 
 def content_words(text: str) -> list[str]:
@@ -58,6 +69,13 @@ def statements(text: str, most: int) -> list[str]:
         if len(clause.split()) >= 5 and len(clause) <= 400 and _FIRST.search(clause):
             found.append(clause.rstrip("?!. "))
     return found[:most]
+
+
+def of_user(clause: str) -> str:
+    """A clause in the first person, said of the user instead."""
+    for pattern, instead in _OF_USER:
+        clause = re.sub(pattern, instead, clause)
+    return clause[:1].upper() + clause[1:]
 
 
 def first_words(text: str, most: int) -> str:

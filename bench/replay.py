@@ -1,0 +1,94 @@
+"""`mira bench replay`: whole chats lived through, turn by turn, over the days that they took.
+
+Each chat of a folder of BEAM becomes one user of a house of its own: real Postgres, Valkey,
+embedding model and names, the real engine; a clock that goes from one turn to the next, and a
+provider that answers by rule (bench.replay_answers). Segments end by silence, are summed up and
+remembered; at last the chat's questions are asked in fragments. Nothing of the chats is written
+down but figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import uvloop
+
+from bench.replay_chats import Chat, read
+from bench.replay_figures import figures
+from bench.replay_house import house
+from bench.replay_probes import Row
+from bench.replay_report import render
+from bench.replay_run import replay
+from bench.report import arguments, machine, write_json
+from mira import telemetry
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark; returns the exit code: 1 if anything was not as it must be."""
+    options, chats = _options(argv)
+    telemetry.configure("error")
+    results: list[Row] = []
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        for chat in chats:
+            results.append(runner.run(lived(chat, options.turns, progress=_say)))
+            _leave(options, results)
+        if options.local:
+            results.append(runner.run(lived(chats[0], options.local, local=True, progress=_say)))
+            _leave(options, results)
+    for row in results:
+        for problem in row["wrong"]:
+            _say(f"Chat {row['chat']}: {problem}")
+    return int(any(row["wrong"] for row in results))
+
+
+async def lived(
+    chat: Chat,
+    turns: int | None = None,
+    *,
+    local: bool = False,
+    progress: Callable[[str], None] = lambda _line: None,
+) -> Row:
+    """Replay a chat, or its first turns, in a house of its own, and give the figures. `local`: the
+    local model answers, and no questions are asked at the end. `progress` hears of every segment.
+    """
+    async with house(chat.exchanges[0].at, local=local) as ready:
+        found = await replay(ready, chat, turns, probes=not local, progress=progress)
+        return {"local": local, **await figures(ready, found, local=local)}
+
+
+def _options(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[Chat]]:
+    parser = arguments("replay", (__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="chats of BEAM")
+    parser.add_argument("--chats", metavar="1,2,…", help="only these of them")
+    parser.add_argument("--turns", type=int, metavar="N", help="only the first turns of each")
+    parser.add_argument(
+        "--local", type=int, default=0, metavar="N",
+        help="then the first N turns of the first one on the local model",
+    )  # fmt: skip
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the tables there")
+    options = parser.parse_args(argv)
+    only = None if options.chats is None else options.chats.split(",")
+    try:
+        return options, read(options.data, only)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+
+
+def _leave(options: argparse.Namespace, results: Sequence[Row]) -> None:
+    """Write down what there is by now, so that a run that breaks off has left something."""
+    if options.json is not None:
+        write_json(options.json, results, "asyncpg", "onnxruntime", "spacy")
+    if options.report is not None:
+        options.report.parent.mkdir(parents=True, exist_ok=True)
+        options.report.write_text(render(results, machine()))
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
