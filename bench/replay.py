@@ -16,6 +16,7 @@ from pathlib import Path
 
 import uvloop
 
+from bench.replay_answers import Rules
 from bench.replay_chats import Chat, read
 from bench.replay_figures import figures
 from bench.replay_house import house
@@ -49,12 +50,17 @@ async def lived(
     turns: int | None = None,
     *,
     local: bool = False,
+    rules: Rules | None = None,
+    prepare: Callable[[Path], None] = lambda _home: None,
     progress: Callable[[str], None] = lambda _line: None,
 ) -> Row:
-    """Replay a chat, or its first turns, in a house of its own, and give the figures. `local`: the
-    local model answers, and no questions are asked at the end. `progress` hears of every segment.
+    """Replay a chat, or its first turns, in a house of its own, and give the figures.
+
+    `rules`: how the provider answers. `local`: the local model does instead, and no questions are
+    asked at the end. `prepare` is given the home before anything is in it. `progress` hears of
+    every segment.
     """
-    async with house(chat.exchanges[0].at, local=local) as ready:
+    async with house(chat.exchanges[0].at, local=local, rules=rules, prepare=prepare) as ready:
         found = await replay(ready, chat, turns, probes=not local, progress=progress)
         return {"local": local, **await figures(ready, found, local=local)}
 

@@ -94,15 +94,19 @@ def _pairs(session: Sequence[Message]) -> list[tuple[Message, Message]]:
 
 
 def _days(anchors: Sequence[datetime], counts: Sequence[int]) -> list[list[datetime]]:
-    """The moments of each batch's turns."""
+    """The moments of each batch's turns. A batch that takes longer than the chat gives it puts off
+    the one after it."""
     starts = [one.replace(hour=0, minute=0, second=0, microsecond=0) for one in anchors]
     spans = [(later - earlier).days for earlier, later in pairwise(starts)]
     # How long the last batch takes nobody says: as long as the one before it.
     spans.append(spans[-1] if spans else 0)
-    return [
-        _spread(start, max(span, -(-count // A_DAY)), count)
-        for start, span, count in zip(starts, spans, counts, strict=True)
-    ]
+    found: list[list[datetime]] = []
+    free = starts[0]
+    for anchor, span, count in zip(starts, spans, counts, strict=True):
+        start = max(anchor, free)
+        found.append(_spread(start, max(span, -(-count // A_DAY)), count))
+        free = found[-1][-1].replace(hour=0, minute=0) + timedelta(days=1)
+    return found
 
 
 def _spread(start: datetime, days: int, count: int) -> list[datetime]:

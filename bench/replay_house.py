@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -130,17 +130,28 @@ class House:
 
 
 @asynccontextmanager
-async def house(start: datetime, *, local: bool = False) -> AsyncIterator[House]:
+async def house(
+    start: datetime,
+    *,
+    local: bool = False,
+    rules: Rules | None = None,
+    prepare: Callable[[Path], None] = lambda _home: None,
+) -> AsyncIterator[House]:
     """Start everything in a temporary home, on a clock that begins at `start`, and end it
-    afterwards. `local`: the local model answers instead of the double."""
+    afterwards.
+
+    `rules`: how the double answers. `local`: the local model does instead. `prepare` is given the
+    home before anything is in it.
+    """
     clock, ids = ReplayClock(), SystemIds()
     clock.start(start)
     base = Path(tempfile.mkdtemp(prefix="mira-bench-", dir="/tmp"))
-    rules = Rules()
+    rules = rules or Rules()
     double = ProviderDouble(rules, keep_requests=8)
     rules.body = lambda: double.bodies[-1]
     async with AsyncExitStack() as stack:
         stack.callback(shutil.rmtree, base, ignore_errors=True)
+        prepare(base)
         await stack.enter_async_context(double)
         settings = _settings(base, None if local else double.url)
         resources = await stack.enter_async_context(open_resources(settings, clock, ids))
