@@ -19,10 +19,10 @@ import uvloop
 from bench.replay_answers import Rules
 from bench.replay_chats import Chat, read
 from bench.replay_figures import figures
-from bench.replay_house import house
 from bench.replay_probes import Row
 from bench.replay_report import render
 from bench.replay_run import replay
+from bench.replay_wiring import house
 from bench.report import arguments, machine, write_json
 from mira import telemetry
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.replay_answers import UNTITLED, UNTRUE
-from bench.replay_checks import BESIDE, CALLS, REPAIRS
+from bench.replay_checks import BESIDE, CALLS, MEMORIES, REPAIRS
 from bench.replay_local import told as told_of_local
 from bench.replay_probes import Row
 from bench.replay_tokens import NAME
@@ -97,7 +97,7 @@ def _tables(rows: Sequence[Row]) -> list[str]:
 
 def _extent(rows: Sequence[Row]) -> str:
     head = ["chat", "days", "turns", "of these questions", "segments", "summaries",
-            "told in parts", "memories", "links", "passages", "seconds"]  # fmt: skip
+            "told in parts", "memories", "links", "passages", "$", "seconds"]  # fmt: skip
     return table(
         head,
         [
@@ -105,6 +105,7 @@ def _extent(rows: Sequence[Row]) -> str:
                 row["chat"], row["days"], row["turns"], len(row["probed"]), row["segments"],
                 row["summaries"], sum(n for parts, n in row["parts"].items() if parts != "1"),
                 sum(row["memories"].values()), sum(row["links"].values()), row["passages"],
+                f"{sum(one['cost'] for one in row['calls'].values()):.2f}",
                 f"{row['seconds']:.0f}",
             ]
             for row in rows
@@ -173,9 +174,20 @@ def _prompts(rows: Sequence[Row]) -> str:
     sections = [
         [name, *(three(row["sections"].get(name, {})) for row in rows)] for name in names
     ]  # fmt: skip
+    typical = [row["prompt_tokens"]["p50"] for row in rows]
+    base = max(row["sections"]["BasePrompt"]["max"] for row in rows)
+    most = max(row["shown"]["memories"]["max"] for row in rows)
+    bounds = [
+        ["base prompt at most 1,500 tokens", f"{base:,.0f}"],
+        [f"a prompt usually at most {BESIDE:,} tokens: p50 of the chats",
+         f"{min(typical):,.0f} to {max(typical):,.0f}"],
+        [f"at most {MEMORIES} memories shown", most],
+    ]  # fmt: skip
     return (
         "p50 / p95 / max, the whole request with the schemas of its tools.\n\n"
         + table(head, lines)
+        + "\n\n"
+        + table(["bound", "figure"], bounds)
         + "\n\nSections, as estimated:\n\n"
         + table(["section", *(f"chat {row['chat']}" for row in rows)], sections)
     )
