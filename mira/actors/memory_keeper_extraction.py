@@ -8,6 +8,7 @@ the same transaction, so that they give the same rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
@@ -33,6 +34,7 @@ from mira.memory.extraction import Extraction, Fact, Known
 from mira.memory.model import EntityName, NewMemory, Prepared, Stored, checked_text
 from mira.memory.quoting import quoted
 from mira.messages.base import Address
+from mira.messages.content import RESULT_SHOWN
 from mira.messages.memory import ExtractSegment, LinkMemories, PollBatch
 from mira.messages.segment import MemoriesMade
 from mira.store import batches, extraction, model_calls
@@ -46,6 +48,8 @@ log = logger("keeper")
 BATCH_ATTEMPTS = 3
 #: Attempts after which a chunk is asked for no more than once a use-day.
 STUCK = 5
+#: How long new memories wait for the rest of their segment before they are linked without it.
+REST = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Scene:
     who: Who
     lines: tuple[Line, ...]
     known: tuple[Known, ...]
+    #: What tools and documents told in it.
+    others: tuple[str, ...]
     chunks: tuple[ChunkRecord, ...]
 
     def chunk(self, record: ChunkRecord) -> Chunk:
@@ -103,6 +109,7 @@ class SegmentExtraction:
             by_turn, texts = await extraction.recalled(tx, user_id, segment_id)
             messages = await extraction.messages(tx, user_id, segment_id)
             lines = chunking.lines_of(messages, by_turn)
+            documents = await extraction.documents(tx, user_id, segment_id, most=RESULT_SHOWN)
             known = await extraction.chunks(tx, user_id, segment_id)
             planned = {one for chunk in known for one in chunk.message_ids}
             rest = [line for line in lines if line.message_id not in planned]
@@ -117,6 +124,7 @@ class SegmentExtraction:
             segment_id=segment_id,
             who=who,
             lines=tuple(lines),
+            others=(*chunking.results_in(messages), *documents),
             known=tuple(Known(*one) for one in texts.items())[: reading.MOST_KNOWN],
             chunks=tuple(known),
         )
@@ -151,7 +159,9 @@ class SegmentExtraction:
         zone = zone_of(scene.who.timezone)
         return await self._parts.questions.ask(
             self.question(scene, chunk),
-            lambda words, cut: reading.parse(words, chunk, scene.known, zone, cut=cut),
+            lambda words, cut: reading.parse(
+                words, chunk, scene.known, zone, others=scene.others, cut=cut
+            ),
             given=given,
             incomplete=lambda found: found.cut,
         )
@@ -231,11 +241,14 @@ class SegmentExtraction:
             await model_calls.book(tx, user_id, answered.calls, now)
             if await extraction.done(tx, user_id, record.id, answered.spent, now, _note(found)):
                 stored = await self._store(tx, facts, prepared)
-            await extraction.finish(tx, user_id, scene.segment_id, now)
-            if stored:
+            whole = await extraction.finish(tx, user_id, scene.segment_id, now)
+            if stored or (whole and len(scene.chunks) > 1):
+                # Looked at together once all is there, or later if the rest is not to be had.
                 await ctx.tell_durable(
-                    tx, keeper_of(user_id), LinkMemories(), lane=LINKS, key=LINKS
-                )
+                    tx, keeper_of(user_id), LinkMemories(), lane=LINKS, key=LINKS,
+                    at=now if whole else now + REST,
+                )  # fmt: skip
+            if stored:
                 await ctx.tell_durable(
                     tx, Address("continuum", str(user_id)),
                     MemoriesMade(segment_id=scene.segment_id, count=len(stored)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 import zipfile
 import zlib
@@ -26,6 +27,11 @@ _PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 _WORDS, _TAB, _BREAK = qn("w:t"), qn("w:tab"), qn("w:br")
 #: What may stand around paragraphs.
 _AROUND = frozenset(map(qn, ("w:sdt", "w:sdtContent", "w:ins", "w:customXml", "w:smartTag")))
+#: A formula that was never worked out, as programs write it that only make such files.
+_NO_VALUE = re.compile(rb"(?:</f>|<f\b[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
+_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
+#: Bytes of a sheet that are looked through for such.
+_LOOKED_THROUGH = 32 * 1024 * 1024
 _BROKEN = (OpcError, InvalidFileException, zipfile.BadZipFile, zlib.error, *DAMAGE)
 
 
@@ -68,9 +74,23 @@ def read_xlsx(content: bytes) -> ReadDocument:
                 line = "\t".join(map(_cell, row)).rstrip()
                 if line:
                     words.add(line)
+        unknown = _without_value(content)
     except _BROKEN:
         raise Unreadable("This XLSX is damaged and cannot be read.") from None
-    return ReadDocument(media_type=XLSX, words=str(words), words_cut=words.cut)
+    note = f"{unknown} formulas hold no value; opened and saved in a spreadsheet they would."
+    return ReadDocument(
+        media_type=XLSX, words=str(words), words_cut=words.cut, notes=(note,) if unknown else ()
+    )
+
+
+def _without_value(content: bytes) -> int:
+    """How many formulas at the beginning of its sheets stand without what they come to."""
+    with zipfile.ZipFile(io.BytesIO(content)) as book:
+        return sum(
+            len(_NO_VALUE.findall(book.open(name).read(_LOOKED_THROUGH)))
+            for name in book.namelist()
+            if _SHEET.fullmatch(name)
+        )
 
 
 def _blocks(parent: Any) -> Iterator[Any]:

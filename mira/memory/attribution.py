@@ -8,7 +8,7 @@ memory would feed on itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from mira.memory.chunks import Chunk, Line
@@ -36,11 +36,16 @@ SEEN = 0.3
 _BARELY, _PARTLY = 0.3, 0.6
 _SPOKEN, _RECALLED = 0.5, 0.8
 
+_SENTENCE = re.compile(r"[^.!?…。！？؟\n]+")
+_WORD = re.compile(r"\w{3,}")
+
 
 class Attribution:
-    """Says of facts whose they are. `known` are the texts of memories recalled in the chunk."""
+    """Says of facts whose they are. `known` are the texts of memories recalled in the chunk,
+    `read` what the assistant read there besides: results of tools, documents."""
 
-    def __init__(self, chunk: Chunk, known: Sequence[str]) -> None:
+    def __init__(self, chunk: Chunk, known: Sequence[str], read: Sequence[str] = ()) -> None:
+        self._read = read
         lines = (*chunk.before, *chunk.lines)
         self._before = {line.message_id: before for before, line in pairwise(lines)}
         self._spoken = [pieces(line.text) for line in lines if not line.by_user]
@@ -63,7 +68,18 @@ class Attribution:
             return "recalled, not said"
         if own < _BARELY and _in_others(wanted, said, self._spoken, _SPOKEN):
             return "not from the user's words"
+        if own < _BARELY and _in_others(wanted, said, self._sentences(text), _SPOKEN):
+            return "read, not said"
         return None
+
+    def _sentences(self, text: str) -> Iterator[frozenset[str]]:
+        """Sentences of what was read that share two words with a text. They are looked for in the
+        words as they stand: much may have been read, and few facts have to be looked for."""
+        wanted = set(_WORD.findall(text.lower()))
+        for whole in self._read:
+            for sentence in _SENTENCE.findall(whole):
+                if len(wanted.intersection(_WORD.findall(sentence.lower()))) > 1:
+                    yield pieces(sentence)
 
     def _answered(self, text: str, lines: Sequence[Line]) -> bool:
         """Whether the user agreed, or was asked for just this."""

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from mira.messages.content import Role, attached_in, plain_text
+from mira.messages.content import RESULT_SHOWN, Role, ToolResult, attached_in, plain_text
 from mira.store.history import HistoryMessage
 
 #: Characters of a chunk, and of what stands before it.
@@ -72,6 +72,16 @@ def lines_of(
             )
         )
     return lines
+
+
+def results_in(messages: Sequence[HistoryMessage]) -> tuple[str, ...]:
+    """What tools answered there, as much of each as the assistant was shown at most."""
+    return tuple(
+        block.text[:RESULT_SHOWN]
+        for message in messages
+        for block in message.blocks
+        if isinstance(block, ToolResult)
+    )
 
 
 def cut(lines: Sequence[Line], *, most: int = MOST, before: int = BEFORE) -> list[Chunk]:

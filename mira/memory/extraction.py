@@ -113,15 +113,22 @@ def _shown(number: int, line: Line, zone: ZoneInfo) -> ShownLine:
 
 
 def parse(
-    text: str, chunk: Chunk, known: Sequence[Known], zone: ZoneInfo, *, cut: bool = False
+    text: str,
+    chunk: Chunk,
+    known: Sequence[Known],
+    zone: ZoneInfo,
+    *,
+    others: Sequence[str] = (),
+    cut: bool = False,
 ) -> Extraction:
     """Read a model's answer. Raises ProviderMalformed if nothing can be made of it.
 
-    `cut`: the provider says that the answer reached its length limit.
+    `others`: what tools and documents told in the conversation; nothing of it is a fact of the
+    user's. `cut`: the provider says that the answer reached its length limit.
     """
     answer = read(text)
     found = items(answer.value, "memories", "text")
-    reader = _Reader(chunk, known, zone)
+    reader = _Reader(chunk, known, zone, others)
     kept: list[tuple[int, Fact]] = []
     refused: list[str] = []
     seen: set[str] = set()
@@ -165,11 +172,13 @@ def _renumbered(kept: Sequence[tuple[int, Fact]]) -> tuple[Fact, ...]:
 class _Reader:
     """Reads facts against the chunk that they are said to be from."""
 
-    def __init__(self, chunk: Chunk, known: Sequence[Known], zone: ZoneInfo) -> None:
+    def __init__(
+        self, chunk: Chunk, known: Sequence[Known], zone: ZoneInfo, others: Sequence[str]
+    ) -> None:
         self._lines = chunk.lines
         self._known = {one.short_id for one in known}
         self._zone = zone
-        self._attribution = Attribution(chunk, [one.text for one in known])
+        self._attribution = Attribution(chunk, [one.text for one in known], others)
 
     def fact(self, item: Any) -> Fact | str:
         """A fact, or why it is none."""

@@ -112,6 +112,17 @@ async def messages(tx: Tx, user_id: UUID, segment_id: UUID) -> list[HistoryMessa
     ]
 
 
+async def documents(tx: Tx, user_id: UUID, segment_id: UUID, *, most: int) -> list[str]:
+    """The first `most` characters of each document that came with a segment's messages."""
+    rows = await tx.fetch(
+        "select substr(f.words, 1, $3) as words from turns t join files f on f.turn_id = t.id "
+        "and f.user_id = t.user_id "
+        "where t.user_id = $1 and t.segment_id = $2 and f.words <> '' order by f.created_at",
+        user_id, segment_id, most,
+    )  # fmt: skip
+    return [row["words"] for row in rows]
+
+
 async def recalled(
     tx: Tx, user_id: UUID, segment_id: UUID
 ) -> tuple[dict[UUID, tuple[str, ...]], dict[str, str]]:

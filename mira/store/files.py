@@ -68,15 +68,24 @@ _IMAGE: Mapping[Size, str] = {
 }
 
 
-async def find(tx: Tx, user_id: UUID, name: str, sha256: bytes) -> File | None:
-    """The same bytes under the same name, if the user has given them before."""
+async def find(tx: Tx, user_id: UUID, name: str, sha256: bytes, now: datetime) -> File | None:
+    """The same bytes under the same name, if the user has given them before. Where no message has
+    them yet they are kept as long again as if they were new."""
+    await tx.execute(
+        "update files set created_at = $4 where user_id = $1 and sha256 = $2 and name = $3 "
+        "and turn_id is null",
+        user_id, sha256, name, now,
+    )  # fmt: skip
     row = await tx.row(_SELECT + "and sha256 = $2 and name = $3", user_id, sha256, name)
     return None if row is None else _file(row)
 
 
-async def sweep(tx: Tx, user_id: UUID, now: datetime, *, coming: int) -> None:
+async def make_room(tx: Tx, user_id: UUID, now: datetime, *, coming: int) -> None:
     """Remove what no message took in time. Raises RateLimited if there is no room for `coming`
-    bytes beside what waits."""
+    bytes beside what waits. Until this transaction ends no other of the user's gets room."""
+    await tx.execute(
+        "select pg_advisory_xact_lock(hashtextextended($1, 20261201))", f"files/{user_id}"
+    )
     await tx.execute(
         "delete from files where user_id = $1 and turn_id is null and created_at < $2",
         user_id, now - UNUSED_FOR,
@@ -98,7 +107,11 @@ async def put(
     tx: Tx, user_id: UUID, file_id: UUID, name: str, content: bytes, sha256: bytes,
     read: ReadFile, at: datetime,
 ) -> File:  # fmt: skip
-    """Keep a file; one with the same bytes and name that stands already is returned instead."""
+    """Keep a file; one with the same bytes and name that stands already is returned instead.
+    Raises RateLimited as `make_room`."""
+    if (known := await find(tx, user_id, name, sha256, at)) is not None:
+        return known
+    await make_room(tx, user_id, at, coming=len(content))
     image, document = (read, None) if isinstance(read, ReadImage) else (None, read)
     await tx.execute(
         "insert into files (id, user_id, name, kind, media_type, size, sha256, content, large, "
@@ -113,7 +126,7 @@ async def put(
         document.words if document else "", bool(document and document.words_cut),
         document and document.pages, list(read.notes), at,
     )  # fmt: skip
-    kept = await find(tx, user_id, name, sha256)
+    kept = await find(tx, user_id, name, sha256, at)
     assert kept is not None
     return kept
 

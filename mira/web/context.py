@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import anyio
-
 from mira.web.auth import Authenticator
 from mira.web.buckets import RateLimiter
 from mira.web.connections import Connections
@@ -13,6 +11,7 @@ from mira.web.encoding import Encoded
 from mira.web.health import Health
 from mira.web.metrics import Metrics
 from mira.web.services import WebServices
+from mira.web.turnstile import Turnstile
 from mira.web.wanted import Wanted
 
 
@@ -29,4 +28,4 @@ class Context:
     #: On the clock's monotonic scale.
     began: float
     #: So many files are read at once, each in a process of its own.
-    reading: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(2))
+    reading: Turnstile = field(default_factory=lambda: Turnstile(2))

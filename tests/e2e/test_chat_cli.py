@@ -61,6 +61,9 @@ def test_files_go_with_the_message_and_one_that_cannot_be_read_is_named(
     done = chat(environment, "--once", "Where is it?", "--attach", str(path))
     assert done.returncode == 0, done.stderr
     assert "The cellar key hangs there." in json.dumps(server.double.requests()[-1])
+    alone = chat(environment, "--once", "", "--attach", str(path))
+    assert alone.returncode == 0, alone.stderr
+    assert chat(environment, "--once", "").returncode == 1
     missing = chat(environment, "--once", "x", "--attach", str(tmp_path / "none.txt"))
     assert missing.returncode == 1
     assert b"none.txt: No such file or directory." in missing.stderr

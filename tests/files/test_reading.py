@@ -165,6 +165,12 @@ def test_a_workbook_gives_the_values_of_each_sheet() -> None:
     ]  # fmt: skip
 
 
+def test_formulas_that_were_never_worked_out_are_mentioned() -> None:
+    assert document_of("h.xlsx", an_xlsx()).notes == ()
+    [note] = document_of("h.xlsx", an_xlsx("=1+1", "=SUM(Harvest!B2:B4)")).notes
+    assert note.startswith("2 formulas hold no value")
+
+
 @pytest.mark.parametrize(
     ("name", "media_type"),
     [("a.csv", kinds.CSV), ("a.json", kinds.JSON), ("a.txt", kinds.TXT), ("a.md", kinds.TXT)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -248,6 +249,34 @@ def test_what_no_message_took_in_a_day_is_gone_with_the_next_file(server: Server
         )  # fmt: skip
         give(client, "new.txt", WORDS)
         assert problem(client.get(f"/v1/files/{old}"), 404, "not_found")
+
+
+def test_a_file_that_is_given_again_before_its_day_is_over_waits_another_day(
+    server: Server,
+) -> None:
+    with http(server.url, server.key) as client:
+        old = give(client, "old.txt", WORDS)["id"]
+        server.rows(
+            "update files set created_at = created_at - $2::interval where id::text = $1",
+            old, timedelta(days=1, seconds=1),
+        )  # fmt: skip
+        assert give(client, "old.txt", WORDS)["id"] == old
+        give(client, "new.txt", WORDS)
+        assert client.get(f"/v1/files/{old}").content == WORDS
+
+
+def test_files_that_come_at_once_get_no_more_room_than_one_after_another(server: Server) -> None:
+    with http(server.url, server.key) as client:
+        for number in range(17):
+            give(client, f"{number}.txt", b"a")
+
+        def one(number: int) -> int:
+            path = f"/v1/files?name=late{number}.txt"
+            return client.post(path, content=b"a").status_code
+
+        with ThreadPoolExecutor(6) as pool:
+            came = sorted(pool.map(one, range(6)))
+    assert came == [201] * 3 + [429] * 3
 
 
 def test_no_more_files_wait_than_there_is_room_for(server: Server) -> None:

@@ -61,7 +61,8 @@ def a_docx() -> bytes:
     return into.getvalue()
 
 
-def an_xlsx() -> bytes:
+def an_xlsx(*formulas: str) -> bytes:
+    """Two sheets; `formulas` stand in the second one, without a value."""
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.title = "Harvest"
@@ -69,7 +70,7 @@ def an_xlsx() -> bytes:
     sheet.append(["Leek", 2.5, date(2026, 9, 1)])
     sheet.append([])
     sheet.append(["Kale", 3, datetime(2026, 9, 2, 8, 30)])  # noqa: DTZ001
-    book.create_sheet("Notes").append(["dry\tsummer"])
+    book.create_sheet("Notes").append(["dry\tsummer", *formulas])
     into = io.BytesIO()
     book.save(into)
     return into.getvalue()

@@ -58,7 +58,7 @@ def chat(
     if once == "-" or (once is None and not sys.stdin.isatty()):
         once = _piped()
     if once is not None:
-        return _once(_worth_saying(once), attach, json)
+        return _once(_worth_saying(once, attach), attach, json)
     if attach:
         raise ValidationFailed("--attach goes with --once, or with a message from a pipe.")
     if json:
@@ -140,12 +140,13 @@ def _piped() -> str:
         raise ValidationFailed("The message on standard input is not UTF-8.") from None
 
 
-def _worth_saying(message: str) -> str:
+def _worth_saying(message: str, attach: tuple[Path, ...]) -> str:
     try:
         message.encode()
     except UnicodeEncodeError:
         # What the shell passed was no UTF-8.
         raise ValidationFailed("The message is not UTF-8.") from None
-    if not message.strip():
+    # A file may go without words.
+    if not message.strip() and not attach:
         raise ValidationFailed("The message is empty.")
     return message

@@ -44,17 +44,18 @@ async def upload(call: Call[NameQuery, bytes]) -> ASGIApp:
     # Of 32 MB it takes so long that the loop would be felt to stand.
     sha256 = await to_thread.run_sync(lambda: hashlib.sha256(call.body).digest())
     async with services.database.user(call.user_id) as tx:
-        known = await files.find(tx, call.user_id, name, sha256)
+        known = await files.find(tx, call.user_id, name, sha256, now)
         if known is None:
-            await files.sweep(tx, call.user_id, now, coming=len(call.body))
+            await files.make_room(tx, call.user_id, now, coming=len(call.body))
     if known is not None:
         return _told(FileInfo.of(known), 200)
-    async with call.context.reading:
+    async with call.context.reading.of(call.user_id):
         read = await read_file(name, call.body)
     async with services.database.user(call.user_id) as tx:
         kept = await files.put(
-            tx, call.user_id, services.ids.new(), name, call.body, sha256, read, now
-        )
+            tx, call.user_id, services.ids.new(), name, call.body, sha256, read,
+            services.clock.now(),
+        )  # fmt: skip
     return _told(FileInfo.of(kept), 201)
 
 

@@ -155,7 +155,6 @@ async def test_only_the_words_of_the_two_reach_the_question_and_only_the_users_b
         await kept.extract(user.id, segment)
         assert await kept.texts(user.id) == [
             "The user collects stamps of Peru.",
-            "The user is a secret agent.",
             "The user's favourite tea is green tea.",
         ]
         [asked] = kept.asked("extraction")
@@ -167,6 +166,7 @@ async def test_only_the_words_of_the_two_reach_the_question_and_only_the_users_b
         [chunk] = await _chunks(kept, user)
         assert "1 × recalled, not said" in chunk["last_error"]
         assert "1 × not from the user's words" in chunk["last_error"]
+        assert "1 × read, not said" in chunk["last_error"]
         rows = await kept.rows(user.id, ROWS)
         assert rows[0]["mention_count"] == 0
 

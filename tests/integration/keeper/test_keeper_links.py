@@ -13,7 +13,8 @@ from mira.actors.memory_keeper_parts import LINKS, Step
 from mira.memory.model import EntityName, NewMemory
 from mira.messages.memory import LinkMemories
 from mira.store.users import User
-from tests.support.keeper import Kept, answers
+from tests.support.keeper import Kept, answers, fact, memories_of
+from tests.support.story import tell_story
 
 pytestmark = pytest.mark.anyio
 
@@ -113,6 +114,21 @@ async def test_many_new_memories_cost_one_call_for_eight_and_those_like_nothing_
     await add(kept, user, "Grandmother's piano is out of tune.")
     await look(kept, user)
     assert len(kept.asked("links")) == 2
+    assert await not_looked_at(kept, user) == 0
+
+
+async def test_what_a_segment_of_several_chunks_tells_is_looked_at_together_in_one_call(
+    kept: Kept, user: User
+) -> None:
+    await add(kept, user, COFFEE)
+    await looked_at(kept, user)
+    told = (MORNING, "The user drinks strong black coffee after lunch.", "The user drinks no tea.")
+    kept.script(answers(extraction=tuple(memories_of(fact(text, 1)) for text in told)))
+    words = [f"{tree} " * 1000 for tree in ("oaks", "elms", "firs", "yews", "figs")]
+    segment = await tell_story(kept.database, user.id, *[w for one in words for w in (one, "Ok.")])
+    await kept.extract(user.id, segment)
+    assert await kept.calls(user.id) == ["extraction"] * 3 + ["links"]
+    assert all(text in kept.asked("links")[0] for text in told[:2])
     assert await not_looked_at(kept, user) == 0
 
 
