@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -32,6 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options, chats = _options(argv)
     telemetry.configure("error")
     results: list[Row] = []
+    for path in options.results or ():
+        results += json.loads(path.read_text())["results"]
+    if results:
+        _leave(options, results)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         for chat in chats:
             results.append(runner.run(lived(chat, options.turns, progress=_say)))
@@ -67,7 +72,12 @@ async def lived(
 
 def _options(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[Chat]]:
     parser = arguments("replay", (__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="chats of BEAM")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data", type=Path, metavar="DIR", help="a folder of chats of BEAM")
+    source.add_argument(
+        "--results", type=Path, nargs="+", metavar="FILE",
+        help="replay nothing; what these runs have left as JSON is reported together",
+    )  # fmt: skip
     parser.add_argument("--chats", metavar="1,2,…", help="only these of them")
     parser.add_argument("--turns", type=int, metavar="N", help="only the first turns of each")
     parser.add_argument(
@@ -78,7 +88,7 @@ def _options(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[Chat]
     options = parser.parse_args(argv)
     only = None if options.chats is None else options.chats.split(",")
     try:
-        return options, read(options.data, only)
+        return options, [] if options.data is None else read(options.data, only)
     except (OSError, ValueError) as error:
         parser.error(str(error))
 

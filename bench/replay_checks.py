@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from bench.replay_house import House
 from bench.replay_run import Replayed, Turn
+from mira.errors import Unavailable
 from mira.memory.quoting import quoted
 from mira.store.database import Tx
 
@@ -17,6 +19,8 @@ CALLS, REPAIRS = 3, 3
 BESIDE = 8_300
 #: Memories that a turn is shown at most, and earlier summaries that a new one is told with.
 MEMORIES, EARLIER = 8, 5
+#: Share of the turns in which a part of recall may be left out for being late, on a busy machine.
+LATE = 0.05
 
 _AGAIN = ("summary_again", "summary_part_again", "summary_correction")
 _KNOWN = re.compile(r"<known>\n(.*?)</known>", re.DOTALL)
@@ -43,6 +47,8 @@ async def wrong(house: House, one: Replayed, *, local: bool = False) -> list[str
     """Everything that should not be; empty if all is well. `local`: of the local model, which
     extracts nothing and may not succeed, only that it breaks nothing."""
     found = [*one.failed, *(problem for turn in one.turns for problem in _shown(turn))]
+    if not local:
+        found += often_late(one.turns)
     async with house.database.user(one.user_id) as tx:
         books = {name: await tx.value(sql) for name, sql in _IN_BOOKS.items()}
         if not local:
@@ -110,6 +116,26 @@ def too_long(tokens: Sequence[int], live: int) -> list[str]:
     return [f"a prompt of {count} tokens" for count in tokens if count > live + BESIDE]
 
 
+def late(turns: Sequence[Turn]) -> Counter[str]:
+    """In how many turns each part of recall was left out, since it took longer than it may."""
+    return Counter(
+        name
+        for turn in turns
+        if turn.account is not None
+        for name, code in turn.account.failed.items()
+        if code == Unavailable.code
+    )
+
+
+def often_late(turns: Sequence[Turn]) -> list[str]:
+    """Parts of recall that were left out more often than a busy machine excuses."""
+    return [
+        f"recall left out: {name} in {count} turns"
+        for name, count in late(turns).items()
+        if count > LATE * len(turns)
+    ]
+
+
 def _shown(turn: Turn) -> Iterator[str]:
     if turn.account is None:
         yield "a turn without an account"
@@ -117,7 +143,8 @@ def _shown(turn: Turn) -> Iterator[str]:
     if len(turn.account.memories) > MEMORIES:
         yield f"{len(turn.account.memories)} memories shown"
     for name, code in turn.account.failed.items():
-        yield f"recall failed: {name}: {code}"
+        if code != Unavailable.code:
+            yield f"recall failed: {name}: {code}"
     for section in turn.account.sections:
         if section.error:
             yield f"section left out: {section.name}"

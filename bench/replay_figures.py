@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from bench.replay_checks import dear, wrong
+from bench.replay_checks import dear, late, wrong
 from bench.replay_house import House
 from bench.replay_local import answers
 from bench.replay_probes import Row, probed
@@ -46,6 +46,7 @@ async def figures(house: House, one: Replayed, *, local: bool = False) -> Row:
             **_prompts(one, accounts),
             "stages": _timings([msgspec.json.decode(row["json"]) for row in timings]),
             "recall": _spreads([account.recall_ms for account in accounts]),
+            "late": dict(late(one.turns)),
             "probed": await probed(tx, one),
             "answers": await answers(tx) if local else {},
             "wrong": await wrong(house, one, local=local),
@@ -96,7 +97,7 @@ def _prompts(one: Replayed, accounts: Sequence[TurnAccount]) -> Row:
 
 async def _segments(tx: Tx) -> Row:
     rows = await tx.fetch(
-        "select g.state, s.parts, s.drift, s.model, s.vector is not null as encoded "
+        "select g.state, s.parts, s.drift, s.vector is not null as encoded "
         "from segments g left join summaries s on s.segment_id = g.id order by g.opened_at"
     )
     checks = await tx.fetch("select kind, corrected, flagged::text from drift_checks")
@@ -108,7 +109,6 @@ async def _segments(tx: Tx) -> Row:
     return {
         "segments": len(rows),
         "summaries": len(drift),
-        "told_by_model": sum(row["model"] is not None for row in rows),
         "encoded": sum(bool(row["encoded"]) for row in rows),
         "parts": dict(sorted(Counter(str(row["parts"]) for row in rows if row["parts"]).items())),
         "drift": dict(sorted(Counter(f"{value:.2f}" for value in drift).items())),

@@ -74,13 +74,16 @@ def told(row: Mapping[str, Any]) -> str:
             f"{words[0]}, {words[len(words) // 2]}, {words[-1]}",
         "weak answers, by kind; one may be weak in several ways": _counted(given["weak"]),
         "answers given before, word for word": given["said_before"],
-        "summaries told by the model": f"{row['told_by_model']} of {row['summaries']}",
+        # Only of these there are vectors: the others are the user's words, under a plain heading.
+        "summaries in the model's own words, since the talk bore them out":
+            f"{row['encoded']} of {row['summaries']}",
         "drift of summaries": _counted(row["drift"]),
         "chunks for extraction, by state": _counted(row["chunks"]),
         "memories": sum(row["memories"].values()),
         "messages of the history shown": _spread(row["shown"]["passages"]),
         "tokens of a prompt, as estimated, before the model's own cut":
             _spread(row["estimated_tokens"]),
+        "parts of recall left out for being late": _counted(row["late"]),
         "how often a prompt was made smaller": row["cuts"],
         "first text after, ms": _spread(first),
         "calls, and those that failed": "; ".join(

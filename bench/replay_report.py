@@ -248,6 +248,10 @@ def _times(rows: Sequence[Row]) -> str:
     stages = list(dict.fromkeys(stage for row in rows for stage in row["stages"]))
     parts = list(dict.fromkeys(part for row in rows for part in row["recall"]))
     head = [*(f"chat {row['chat']}" for row in rows)]
+    late: Counter[str] = Counter()
+    for row in rows:
+        late.update(row["late"])
+    left_out = ", ".join(f"{name} in {count} turns" for name, count in late.items()) or "none"
     return (
         "Milliseconds from acceptance to each stage of a turn, p50 / p95 / max; the double answers "
         "at once.\n\n"
@@ -257,4 +261,5 @@ def _times(rows: Sequence[Row]) -> str:
         + "\n\nParts of recall, which overlap:\n\n"
         + table(["part", *head],
                 [[p, *(three(row["recall"].get(p, {})) for row in rows)] for p in parts])
+        + f"\n\nParts that took longer than they may, and were left out: {left_out}."
     )  # fmt: skip

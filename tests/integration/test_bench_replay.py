@@ -72,8 +72,15 @@ def test_a_chat_is_lived_through_told_remembered_and_found_again(
     assert [probe["memory"] for probe in row["probed"]] == [True, True]
     assert 0 < row["prompt_tokens"]["max"] < 8_300
     assert "In 8 turns nothing was otherwise than it must be" in report.read_text()
+    again = tmp_path / "again.md"
+    assert main(["--results", str(written), "--report", str(again)]) == 0
+    assert _tables(again) == _tables(report)
     left = report.read_text() + written.read_text() + capsys.readouterr().out
     assert not any(word in left for word in ("Tiefenbach", "Bramble", "honey"))
+
+
+def _tables(report: Path) -> list[str]:
+    return [line for line in report.read_text().splitlines() if line.startswith("|")]
 
 
 class Mute(Rules):

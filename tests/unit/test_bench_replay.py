@@ -8,14 +8,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from bench.replay_checks import broken_chain, calls_of_turns, dear, too_long
+from bench.replay_checks import broken_chain, calls_of_turns, dear, often_late, too_long
 from bench.replay_clock import ReplayClock
 from bench.replay_lines import answered, lines, told
 from bench.replay_local import weakness
 from bench.replay_run import Turn
 from bench.replay_summaries import UNTRUE, corrected, doubts, summary
 from mira.memory.lived.sentences import sentences
+from mira.store.turn_account import TurnAccount
 from tests.support.beam import write_chat
 
 NOON = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
@@ -166,6 +168,14 @@ def test_a_collapse_may_cost_three_calls_one_for_each_more_part_or_chunk_and_thr
 def test_a_prompt_beyond_what_may_be_live_and_beside_it_is_noticed() -> None:
     assert too_long([9_000, 1_000 + 8_300], 1_000) == []
     assert too_long([9_000, 1_000 + 8_301], 1_000) == ["a prompt of 9301 tokens"]
+
+
+def test_a_part_of_recall_may_be_late_now_and_then_but_not_often() -> None:
+    account = TurnAccount(effort="high", cuts=0, tokens_estimated=10, speculative=False)
+    in_time = Turn((), 10, account)
+    late = Turn((), 10, replace(account, failed={"replies": "unavailable"}))
+    assert often_late([late, *[in_time] * 19]) == []
+    assert often_late([late, late, *[in_time] * 18]) == ["recall left out: replies in 2 turns"]
 
 
 @pytest.mark.parametrize(
