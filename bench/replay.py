@@ -18,7 +18,7 @@ from pathlib import Path
 import uvloop
 
 from bench.replay_answers import Rules
-from bench.replay_chats import Chat, read
+from bench.replay_chats import MOST_TOGETHER, TOGETHER, Chat, read
 from bench.replay_figures import figures
 from bench.replay_probes import Row
 from bench.replay_report import render
@@ -39,10 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         _leave(options, results)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         for chat in chats:
-            results.append(runner.run(lived(chat, options.turns, progress=_say)))
+            row = runner.run(lived(chat, options.turns, live=options.live, progress=_say))
+            results.append(row | {"together": options.together})
             _leave(options, results)
         if options.local:
-            results.append(runner.run(lived(chats[0], options.local, local=True, progress=_say)))
+            row = runner.run(lived(chats[0], options.local, local=True, progress=_say))
+            results.append(row | {"together": options.together})
             _leave(options, results)
     for row in results:
         for problem in row["wrong"]:
@@ -56,18 +58,25 @@ async def lived(
     *,
     local: bool = False,
     rules: Rules | None = None,
+    live: int | None = None,
     prepare: Callable[[Path], None] = lambda _home: None,
     progress: Callable[[str], None] = lambda _line: None,
 ) -> Row:
     """Replay a chat, or its first turns, in a house of its own, and give the figures.
 
     `rules`: how the provider answers. `local`: the local model does instead, and no questions are
-    asked at the end. `prepare` is given the home before anything is in it. `progress` hears of
-    every segment.
+    asked at the end. `live`: the tokens of live turns that call for a brief, in place of the usual.
+    `prepare` is given the home before anything is in it. `progress` hears of every segment.
     """
-    async with house(chat.exchanges[0].at, local=local, rules=rules, prepare=prepare) as ready:
+    async with house(
+        chat.exchanges[0].at, local=local, rules=rules, live=live, prepare=prepare
+    ) as ready:
         found = await replay(ready, chat, turns, probes=not local, progress=progress)
-        return {"local": local, **await figures(ready, found, local=local)}
+        return {
+            "local": local,
+            "live": ready.settings.history_tokens,
+            **await figures(ready, found, local=local),
+        }
 
 
 def _options(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[Chat]]:
@@ -81,14 +90,23 @@ def _options(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[Chat]
     parser.add_argument("--chats", metavar="1,2,…", help="only these of them")
     parser.add_argument("--turns", type=int, metavar="N", help="only the first turns of each")
     parser.add_argument(
+        "--together", type=int, default=TOGETHER, metavar="N",
+        help=f"turns of a sitting ({TOGETHER}), of which there are two a day",
+    )  # fmt: skip
+    parser.add_argument("--live", type=int, metavar="N", help="MIRA_HISTORY_TOKENS (40000)")
+    parser.add_argument(
         "--local", type=int, default=0, metavar="N",
         help="then the first N turns of the first one on the local model",
     )  # fmt: skip
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the tables there")
     options = parser.parse_args(argv)
+    if not 1 <= options.together <= MOST_TOGETHER:
+        parser.error(f"a sitting has from 1 to {MOST_TOGETHER} turns")
     only = None if options.chats is None else options.chats.split(",")
     try:
-        return options, [] if options.data is None else read(options.data, only)
+        return options, [] if options.data is None else read(
+            options.data, only, together=options.together
+        )
     except (OSError, ValueError) as error:
         parser.error(str(error))
 

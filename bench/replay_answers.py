@@ -15,7 +15,7 @@ import msgspec
 
 from bench.provider_script import Behaviour, Script
 from bench.replay_facts import Body, considered, facts, links
-from bench.replay_summaries import brief, corrected, count, doubts, notes, summary
+from bench.replay_summaries import brief, corrected, doubts, length, notes, summary
 
 #: How the data of each question end.
 ENDS = {
@@ -96,7 +96,7 @@ class Rules(Script):
         told = summary(data, untrue=untrue)
         if not again:
             self.told.append(data)
-            self.sentences += count([told])
+            self.sentences += length(told)
             self.untrue += untrue
             if number % UNTITLED == 0:
                 del told["title"]

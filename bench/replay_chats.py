@@ -18,7 +18,9 @@ from bench.recall_data import Conversation, Message, Question, load
 from bench.replay_words import content_words, words_of
 from mira.messages.content import Role
 
-A_DAY, TOGETHER = 8, 4
+#: Turns of a sitting, and the most that leave a gap of two hours before the next one.
+TOGETHER, MOST_TOGETHER = 4, 40
+SITTINGS = 2
 #: Between two turns of one sitting: shorter than a provider keeps a prompt in its cache.
 BETWEEN = timedelta(minutes=4)
 MORNING, AFTERNOON = timedelta(hours=9), timedelta(hours=14)
@@ -60,18 +62,23 @@ class Chat:
     probes: tuple[Probe, ...]
 
 
-def read(folder: Path, only: Sequence[str] | None = None) -> list[Chat]:
-    """The chats of a folder, or those of them that are named. Raises ValueError if one of these
-    or any at all is missing, and OSError."""
+def read(
+    folder: Path, only: Sequence[str] | None = None, *, together: int = TOGETHER
+) -> list[Chat]:
+    """The chats of a folder, or those of them that are named, in sittings of so many turns.
+
+    Raises ValueError if one of these or any at all is missing, and OSError.
+    """
     found = {one.id: one for one in load("beam", folder)}
     if missing := [name for name in only or () if name not in found]:
         raise ValueError(f"There is no chat {', '.join(missing)} in {folder}.")
-    return [_chat(found[name]) for name in only or found]
+    return [_chat(found[name], together) for name in only or found]
 
 
-def _chat(found: Conversation) -> Chat:
+def _chat(found: Conversation, together: int) -> Chat:
     batches = [_pairs(session) for session in found.sessions if session]
-    days = _days([session[0].at for session in found.sessions if session], list(map(len, batches)))
+    anchors = [session[0].at for session in found.sessions if session]
+    days = _days(anchors, list(map(len, batches)), together)
     exchanges = tuple(
         Exchange(at, user, answer)
         for batch, ats in zip(batches, days, strict=True)
@@ -93,7 +100,9 @@ def _pairs(session: Sequence[Message]) -> list[tuple[Message, Message]]:
     ]
 
 
-def _days(anchors: Sequence[datetime], counts: Sequence[int]) -> list[list[datetime]]:
+def _days(
+    anchors: Sequence[datetime], counts: Sequence[int], together: int
+) -> list[list[datetime]]:
     """The moments of each batch's turns. A batch that takes longer than the chat gives it puts off
     the one after it."""
     starts = [one.replace(hour=0, minute=0, second=0, microsecond=0) for one in anchors]
@@ -104,18 +113,19 @@ def _days(anchors: Sequence[datetime], counts: Sequence[int]) -> list[list[datet
     free = starts[0]
     for anchor, span, count in zip(starts, spans, counts, strict=True):
         start = max(anchor, free)
-        found.append(_spread(start, max(span, -(-count // A_DAY)), count))
+        found.append(_spread(start, span, count, together))
         free = found[-1][-1].replace(hour=0, minute=0) + timedelta(days=1)
     return found
 
 
-def _spread(start: datetime, days: int, count: int) -> list[datetime]:
-    wanted = -(-count // A_DAY)
+def _spread(start: datetime, days: int, count: int, together: int) -> list[datetime]:
+    """So many moments over so many days, or over as many as they take."""
+    wanted = -(-count // (SITTINGS * together))
     moments = []
     for number in range(count):
-        day, place = divmod(number, A_DAY)
-        sitting, turn = divmod(place, TOGETHER)
-        at = start + timedelta(days=day * days // wanted)
+        day, place = divmod(number, SITTINGS * together)
+        sitting, turn = divmod(place, together)
+        at = start + timedelta(days=day * max(days, wanted) // wanted)
         moments.append(at + (AFTERNOON if sitting else MORNING) + turn * BETWEEN)
     return moments
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from bench.replay_lines import about_what, answered, lines, told
@@ -79,6 +78,6 @@ def _kind(why: str) -> str:
     return next(known, "names, numbers, dates")
 
 
-def count(told: Sequence[Body]) -> int:
-    """How many sentences some summaries have."""
-    return sum(len(sentences(one["trace"])) + len(sentences(one["precis"])) for one in told)
+def length(told: Body) -> int:
+    """How many sentences a summary has, in its trace and its precis."""
+    return len(sentences(told["trace"])) + len(sentences(told["precis"]))

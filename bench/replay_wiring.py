@@ -49,13 +49,15 @@ async def house(
     *,
     local: bool = False,
     rules: Rules | None = None,
+    live: int | None = None,
     prepare: Callable[[Path], None] = lambda _home: None,
 ) -> AsyncIterator[House]:
     """Start everything in a temporary home, on a clock that begins at `start`, and end it
     afterwards.
 
-    `rules`: how the double answers. `local`: the local model does instead. `prepare` is given the
-    home before anything is in it.
+    `rules`: how the double answers. `local`: the local model does instead. `live`: the tokens of
+    live turns that call for a brief, in place of the usual. `prepare` is given the home before
+    anything is in it.
     """
     clock, ids = ReplayClock(), SystemIds()
     clock.start(start)
@@ -67,7 +69,7 @@ async def house(
         stack.callback(shutil.rmtree, base, ignore_errors=True)
         prepare(base)
         await stack.enter_async_context(double)
-        settings = _settings(base, None if local else double.url)
+        settings = _settings(base, None if local else double.url, live)
         resources = await stack.enter_async_context(open_resources(settings, clock, ids))
         lock = await ServerLock.take(resources.engine, clock)
         stack.push_async_callback(lock.release)
@@ -86,13 +88,15 @@ async def house(
         )  # fmt: skip
 
 
-def _settings(home: Path, url: str | None) -> Settings:
+def _settings(home: Path, url: str | None, live: int | None) -> Settings:
     """The usual settings, whatever the environment says, with a key for the double or without."""
     usual = {
         name: one.get_default(call_default_factory=True)
         for name, one in Settings.model_fields.items()
     }
-    given = {"home": home, "user": "replay"}
+    given: dict[str, object] = {"home": home, "user": "replay"}
+    if live is not None:
+        given["history_tokens"] = live
     if url is not None:
         key = SecretStr("sk-bench-not-a-real-key")
         given |= {"anthropic_api_key": key, "anthropic_base_url": url}
