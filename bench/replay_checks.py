@@ -12,8 +12,8 @@ from mira.errors import Unavailable
 from mira.memory.quoting import quoted
 from mira.store.database import Tx
 
-#: Calls of a collapse: its summary, the extraction of its first chunk, and links; and those that
-#: ask again or correct, beside these.
+#: Calls of a collapse: its summary, the extraction of its first chunk, and links; each question
+#: about links that was full calls for one more. And those that ask again or correct, beside these.
 CALLS, REPAIRS = 3, 3
 #: Tokens that a prompt may have beside what is said live: what a full one usually has in all.
 BESIDE = 8_300
@@ -22,6 +22,7 @@ MEMORIES, EARLIER = 8, 5
 #: Share of the turns in which a part of recall may be left out for being late, on a busy machine.
 LATE = 0.05
 
+PLAIN = ("summary", "summary_part", "extraction", "links", "links_full")
 _AGAIN = ("summary_again", "summary_part_again", "summary_correction")
 _KNOWN = re.compile(r"<known>\n(.*?)</known>", re.DOTALL)
 _IN_BOOKS = {
@@ -104,7 +105,8 @@ def calls_of_turns(turns: Sequence[Turn]) -> list[str]:
 def dear(calls: dict[str, int]) -> str:
     """What is too much in the calls of one collapse, by kind; nothing if they keep the bound."""
     more = calls.get("summary_part", 0) + max(0, calls.get("extraction", 0) - 1)
-    plain = sum(calls.get(kind, 0) for kind in ("summary", "summary_part", "extraction", "links"))
+    more += calls.get("links_full", 0)
+    plain = sum(calls.get(kind, 0) for kind in PLAIN)
     repairs = sum(calls.get(kind, 0) for kind in _AGAIN)
     if plain > CALLS + more:
         return f"{plain} calls where {CALLS + more} are due"

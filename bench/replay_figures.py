@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from bench.replay_checks import dear, late, wrong
+from bench.replay_checks import PLAIN, dear, late, wrong
 from bench.replay_house import House
 from bench.replay_local import answers
 from bench.replay_probes import Row, probed
@@ -158,9 +158,8 @@ def call_row(row: Row) -> Row:
 
 def _collapses(silences: Sequence[Counter[str]]) -> Row:
     """How many collapses made which calls: all that are usual, and those that repair."""
-    kinds = ("summary", "summary_part", "extraction", "links")
     plain = Counter(
-        ", ".join(f"{one[kind]} {kind}" for kind in kinds if one[kind]) for one in silences
+        ", ".join(f"{one[kind]} {kind}" for kind in PLAIN if one[kind]) for one in silences
     )
     repairs = Counter(
         str(one["summary_again"] + one["summary_part_again"] + one["summary_correction"])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.replay_answers import UNTITLED, UNTRUE
+from bench.replay_chats import TOGETHER
 from bench.replay_checks import BESIDE, CALLS, MEMORIES, REPAIRS
 from bench.replay_local import told as told_of_local
 from bench.replay_probes import Row
@@ -37,16 +38,21 @@ are too good by a little; memories and summaries are fitted to nothing.
 
 def render(results: Sequence[Row], machine: Mapping[str, object] | None = None) -> str:
     """The whole report, of the figures of each chat."""
-    scripted = [row for row in results if not row["local"]]
     local = [row for row in results if row["local"]]
+    usual, long = [], []
+    for row in results:
+        if not row["local"]:
+            (usual if row["together"] == TOGETHER else long).append(row)
     parts = [_PREFACE]
     if machine:
         load = machine["load"]
         parts.append(
             f"Machine: {machine['cores']} cores, {machine['cpu']}; load at its end {load}."
         )
-    if scripted:
-        parts += [_verdict(scripted), *_tables(scripted)]
+    if usual:
+        parts += [_verdict(usual), *_tables(usual)]
+    if long:
+        parts += _in_long_sittings(long)
     parts += [told_of_local(row) for row in local]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -76,10 +82,11 @@ def _verdict(rows: Sequence[Row]) -> str:
         f"**In {turns} turns nothing was otherwise than it must be**: every turn complete, with "
         "one call of the Subcortex before the model's and none besides; every segment ended with "
         "one summary, told with the five before it in their order; every collapse within "
-        f"{CALLS} calls, one for each further part or chunk, and {REPAIRS} repairs; every chunk "
+        f"{CALLS} calls, one for each further part or chunk or question full of new memories, and "
+        f"{REPAIRS} repairs; every chunk "
         "extracted, every message indexed; no section left out, no failed call, nothing "
-        f"undelivered; every prompt within the 40,000 tokens that may be live and {BESIDE:,} "
-        "beside them."
+        f"undelivered; every prompt within the {rows[0]['live']:,} tokens that may be live and "
+        f"{BESIDE:,} beside them."
     )
 
 
@@ -92,6 +99,24 @@ def _tables(rows: Sequence[Row]) -> list[str]:
         "## What summaries are held against", _drift(rows),
         "## Questions in fragments", _probes(rows),
         "## Times", _times(rows),
+    ]  # fmt: skip
+
+
+def _in_long_sittings(rows: Sequence[Row]) -> list[str]:
+    head = ["chat", "turns", "of a sitting", "tokens that may be live", "briefs",
+            "parts of summaries", "a prompt's tokens", "its brief, as estimated"]  # fmt: skip
+    lines = [
+        [
+            row["chat"], row["turns"], row["together"], f"{row['live']:,}", row["briefs"],
+            ", ".join(row["parts"]), three(row["prompt_tokens"]),
+            three(row["sections"].get("ContinuationBrief", {})),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return [
+        "## In long sittings", _verdict(rows),
+        "So many turns without a pause, and less room than usual, so that the older part of a "
+        "sitting becomes a brief.", table(head, lines), _collapses(rows),
     ]  # fmt: skip
 
 

@@ -48,11 +48,10 @@ def notes(data: str) -> str:
 
 
 def brief(data: str) -> Body:
-    """The note in place of a long talk: what was heard last."""
+    """The note in place of a long talk: what was heard last, or answered if nothing was."""
     here = lines(data)
-    return {
-        "state": told(here)[-8:], "preferences": [], "decisions": [], "references": [], "open": [],
-    }  # fmt: skip
+    state = told(here)[-8:] or [answered(here)]
+    return {"state": state, "preferences": [], "decisions": [], "references": [], "open": []}
 
 
 def corrected(data: str) -> Body:

@@ -160,6 +160,7 @@ def test_a_collapse_may_cost_three_calls_one_for_each_more_part_or_chunk_and_thr
     assert dear(usual) == ""
     assert dear(usual | {"extraction": 2, "summary_part": 2}) == ""
     assert dear(usual | {"links": 2}) != ""
+    assert dear(usual | {"links_full": 5}) == ""
     assert dear(usual | {"summary": 2}) != ""
     assert dear(usual | {"summary_again": 2, "summary_correction": 1}) == ""
     assert dear(usual | {"summary_again": 3, "summary_correction": 1}) != ""
