@@ -39,7 +39,8 @@ are too good by a little; memories and summaries are fitted to nothing.
 def render(results: Sequence[Row], machine: Mapping[str, object] | None = None) -> str:
     """The whole report, of the figures of each chat."""
     local = [row for row in results if row["local"]]
-    usual, long = [], []
+    usual: list[Row] = []
+    long: list[Row] = []
     for row in results:
         if not row["local"]:
             (usual if row["together"] == TOGETHER else long).append(row)
