@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import cycle
 from typing import Any
 
 from bench.replay_lines import about_what, answered, lines, told
@@ -16,6 +17,10 @@ from mira.memory.lived.sentences import sentences
 Body = dict[str, Any]
 
 UNTRUE = "I then agreed with Quillon on 7731 pieces for the harbour."
+_PLAIN = (
+    "I answered what I was asked.", "I gave my advice.", "We talked about it.",
+    "I explained what I could.", "I said what I thought of it.", "We went on with it.",
+)  # fmt: skip
 _NOTES = re.compile(r"<earlier>\n(.*?)</earlier>", re.DOTALL)
 _DOUBTED = re.compile(r"^Not covered: (.*)\nWhy: (.*)$", re.MULTILINE)
 _REASONS = {"nothing like it": "support", "an earlier conversation": "elsewhere"}
@@ -58,9 +63,9 @@ def corrected(data: str) -> Body:
     """Trace and precis with something plain in place of each sentence that is doubted."""
     trace = data.partition("Trace: ")[2].partition("\nPrecis: ")[0]
     precis = data.partition("\nPrecis: ")[2].partition("\n</summary>")[0]
-    for sentence, _ in _DOUBTED.findall(data):
-        trace = trace.replace(sentence, "I answered what I was asked.")
-        precis = precis.replace(sentence, "I gave my advice.")
+    # A summary that says the same twice would not be taken.
+    for (sentence, _), plain in zip(_DOUBTED.findall(data), cycle(_PLAIN)):
+        trace, precis = trace.replace(sentence, plain), precis.replace(sentence, plain)
     return {"trace": trace, "precis": precis}
 
 
