@@ -21,8 +21,8 @@ from mira.messages.base import Address, Event, Message
 from mira.settings import Settings
 from mira.store.database import Database
 
-#: Seconds between two looks whether all is done.
-LOOK = 0.02
+#: Seconds until the first look whether all is done, and most between two of them.
+SOON, LOOK = 0.02, 0.25
 
 
 class Failures(Observer):
@@ -89,10 +89,12 @@ class House:
             self.clock.go_to(until)
 
     async def _quiet(self) -> None:
+        pause = SOON
         with anyio.fail_after(self.patience):
             while await self._busy():
                 self.system.look_for_durable()
-                await self.clock.sleep(LOOK)
+                await self.clock.sleep(pause)
+                pause = min(LOOK, pause * 1.5)
 
     async def _busy(self) -> bool:
         if self.system.workers.busy or self.system.stats().durable.in_flight:
