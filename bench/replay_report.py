@@ -122,13 +122,14 @@ def _in_long_sittings(rows: Sequence[Row]) -> list[str]:
 
 
 def _extent(rows: Sequence[Row]) -> str:
-    head = ["chat", "days", "turns", "of these questions", "segments", "summaries",
+    head = ["chat", "days", "its turns", "questions", "segments", "summaries",
             "told in parts", "memories", "links", "passages", "$", "seconds"]  # fmt: skip
     return table(
         head,
         [
             [
-                row["chat"], row["days"], row["turns"], len(row["probed"]), row["segments"],
+                row["chat"], row["days"], f"{row['turns'] - len(row['probed'])} of {row['of']}",
+                len(row["probed"]), row["segments"],
                 row["summaries"], sum(n for parts, n in row["parts"].items() if parts != "1"),
                 sum(row["memories"].values()), sum(row["links"].values()), row["passages"],
                 f"{sum(one['cost'] for one in row['calls'].values()):.2f}",
