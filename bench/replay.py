@@ -40,11 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         for chat in chats:
             row = runner.run(lived(chat, options.turns, live=options.live, progress=_say))
-            results.append(row | {"together": options.together})
+            results.append(row)
             _leave(options, results)
         if options.local:
-            row = runner.run(lived(chats[0], options.local, local=True, progress=_say))
-            results.append(row | {"together": options.together})
+            results.append(runner.run(lived(chats[0], options.local, local=True, progress=_say)))
             _leave(options, results)
     for row in results:
         for problem in row["wrong"]:
@@ -74,7 +73,9 @@ async def lived(
         found = await replay(ready, chat, turns, probes=not local, progress=progress)
         return {
             "local": local,
+            "together": chat.together,
             "live": ready.settings.history_tokens,
+            "of": len(chat.exchanges),
             **await figures(ready, found, local=local),
         }
 

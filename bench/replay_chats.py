@@ -60,6 +60,8 @@ class Chat:
     name: str
     exchanges: tuple[Exchange, ...]
     probes: tuple[Probe, ...]
+    #: Turns of a sitting.
+    together: int = TOGETHER
 
 
 def read(
@@ -88,7 +90,9 @@ def _chat(found: Conversation, together: int) -> Chat:
     for one in exchanges:
         known.update(set(content_words(one.user.text)))
     probes = (_probe(question, known) for question in found.questions if question.evidence)
-    return Chat(found.id, exchanges, tuple(p for p in probes if len(p.words.split()) >= FEWEST))
+    return Chat(
+        found.id, exchanges, tuple(p for p in probes if len(p.words.split()) >= FEWEST), together
+    )
 
 
 def _pairs(session: Sequence[Message]) -> list[tuple[Message, Message]]:

