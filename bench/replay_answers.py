@@ -16,7 +16,6 @@ import msgspec
 from bench.provider_script import Behaviour, Script
 from bench.replay_facts import Body, considered, facts, links
 from bench.replay_summaries import brief, corrected, doubts, length, notes, summary
-from mira.memory.links_review import MOST_NEW
 
 #: How the data of each question end.
 ENDS = {
@@ -45,8 +44,7 @@ class Rules(Script):
 
     body: Callable[[], Body] = dict
     said: str = ""
-    #: Every call by kind, in order; one that asks again ends in `_again`, one about as many new
-    #: memories as fit one question in `_full`.
+    #: Every call by kind, in order; one that asks again ends in `_again`.
     calls: list[str] = msgspec.field(default_factory=list)
     #: The last request of the conversation.
     last: Body = msgspec.field(default_factory=dict)
@@ -63,8 +61,7 @@ class Rules(Script):
         data = _text(body["messages"][0])
         kind = next((k for k, end in ENDS.items() if data.rstrip().endswith(end)), CONVERSATION)
         again = kind != CONVERSATION and len(body["messages"]) > 1
-        full = kind == "links" and data.count("<new ") >= MOST_NEW
-        self.calls.append(f"{kind}_again" if again else f"{kind}_full" if full else kind)
+        self.calls.append(f"{kind}_again" if again else kind)
         if kind == CONVERSATION:
             self.last = body
             return Behaviour(text=self.said)

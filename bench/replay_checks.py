@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bench.replay_house import House
 from bench.replay_run import Replayed, Turn
 from mira.errors import Unavailable
+from mira.memory.links_review import MOST_NEW
 from mira.memory.quoting import quoted
 from mira.store.database import Tx
 
-#: Calls of a collapse: its summary, the extraction of its first chunk, and links; each question
-#: about links that was full calls for one more. And those that ask again or correct, beside these.
+#: Calls of a collapse: its summary, the extraction of its first chunk, and links of the first
+#: memories; and those that ask again or correct, beside these.
 CALLS, REPAIRS = 3, 3
 #: Tokens that a prompt may have beside what is said live: what a full one usually has in all.
 BESIDE = 8_300
 #: Memories that a turn is shown at most, and earlier summaries that a new one is told with.
 MEMORIES, EARLIER = 8, 5
 
-PLAIN = ("summary", "summary_part", "extraction", "links", "links_full")
-_AGAIN = ("summary_again", "summary_part_again", "summary_correction")
+PLAIN = ("summary", "summary_part", "extraction", "links")
+AGAIN = ("summary_again", "summary_part_again", "summary_correction")
 _KNOWN = re.compile(r"<known>\n(.*?)</known>", re.DOTALL)
 _IN_BOOKS = {
     "ended segments without a summary": "select count(*) from segments g where state in "
@@ -55,7 +56,11 @@ async def wrong(house: House, one: Replayed, *, local: bool = False) -> list[str
             del books[name]
     else:
         found += calls_of_turns(one.turns)
-        found += [f"a collapse with {what}" for what in map(dear, one.silences) if what]
+        found += [
+            f"a collapse with {what}"
+            for what in (dear(each.calls, each.made) for each in one.silences)
+            if what
+        ]
         found += too_long([turn.tokens for turn in one.turns], house.settings.history_tokens)
     found += [f"{name}: {count}" for name, count in books.items() if count]
     async with house.database.engine() as engine:
@@ -98,12 +103,14 @@ def calls_of_turns(turns: Sequence[Turn]) -> list[str]:
     return found
 
 
-def dear(calls: dict[str, int]) -> str:
-    """What is too much in the calls of one collapse, by kind; nothing if they keep the bound."""
+def dear(calls: Mapping[str, int], made: int = 0) -> str:
+    """What is too much in the calls of one collapse, by kind, that made so many memories; nothing
+    if they keep the bound."""
     more = calls.get("summary_part", 0) + max(0, calls.get("extraction", 0) - 1)
-    more += calls.get("links_full", 0)
+    # One question about links is about so many new memories at most.
+    more += max(0, -(-made // MOST_NEW) - 1)
     plain = sum(calls.get(kind, 0) for kind in PLAIN)
-    repairs = sum(calls.get(kind, 0) for kind in _AGAIN)
+    repairs = sum(calls.get(kind, 0) for kind in AGAIN)
     if plain > CALLS + more:
         return f"{plain} calls where {CALLS + more} are due"
     return f"{repairs} repairs" if repairs > REPAIRS else ""

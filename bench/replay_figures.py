@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from bench.replay_checks import PLAIN, dear, late, wrong
+from bench.replay_checks import AGAIN, PLAIN, dear, late, wrong
 from bench.replay_house import House
 from bench.replay_local import answers
 from bench.replay_probes import Row, probed
-from bench.replay_run import Replayed
+from bench.replay_run import Replayed, Silence
 from bench.report import quantile
 from mira.store.database import Tx
 from mira.store.turn_account import TurnAccount
@@ -156,19 +156,17 @@ def call_row(row: Row) -> Row:
     }  # fmt: skip
 
 
-def _collapses(silences: Sequence[Counter[str]]) -> Row:
+def _collapses(silences: Sequence[Silence]) -> Row:
     """How many collapses made which calls: all that are usual, and those that repair."""
+    calls = [one.calls for one in silences]
     plain = Counter(
-        ", ".join(f"{one[kind]} {kind}" for kind in PLAIN if one[kind]) for one in silences
+        ", ".join(f"{one[kind]} {kind}" for kind in PLAIN if one[kind]) for one in calls
     )
-    repairs = Counter(
-        str(one["summary_again"] + one["summary_part_again"] + one["summary_correction"])
-        for one in silences
-    )
+    repairs = Counter(str(sum(one[kind] for kind in AGAIN)) for one in calls)
     return {
         "count": len(silences),
         "calls": dict(plain.most_common()),
         "repairs": dict(sorted(repairs.items())),
-        "by_kind": dict(sum(silences, Counter[str]())),
-        "over": sum(bool(dear(one)) for one in silences),
+        "by_kind": dict(sum(calls, Counter[str]())),
+        "over": sum(bool(dear(one.calls, one.made)) for one in silences),
     }

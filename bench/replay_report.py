@@ -12,6 +12,7 @@ from bench.replay_checks import BESIDE, CALLS, MEMORIES, REPAIRS
 from bench.replay_local import told as told_of_local
 from bench.replay_probes import Row
 from bench.replay_tokens import NAME
+from mira.memory.links_review import MOST_NEW
 
 _ABILITY = "what the questions are about"
 _PREFACE = f"""# Replay of recorded chats
@@ -83,8 +84,8 @@ def _verdict(rows: Sequence[Row]) -> str:
         f"**In {turns} turns nothing was otherwise than it must be**: every turn complete, with "
         "one call of the Subcortex before the model's and none besides; every segment ended with "
         "one summary, told with the five before it in their order; every collapse within "
-        f"{CALLS} calls, one for each further part or chunk or question full of new memories, and "
-        f"{REPAIRS} repairs; every chunk "
+        f"{CALLS} calls, one for each further part, chunk or {MOST_NEW} memories, and {REPAIRS} "
+        "repairs; every chunk "
         "extracted, every message indexed; no section left out, no failed call, nothing "
         f"undelivered; every prompt within the {rows[0]['live']:,} tokens that may be live and "
         f"{BESIDE:,} beside them."

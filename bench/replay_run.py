@@ -40,6 +40,14 @@ class Turn:
     verbatim: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class Silence:
+    """A silence between sittings: the calls made in it, by kind, and how many memories."""
+
+    calls: Counter[str]
+    made: int
+
+
 @dataclass
 class Replayed:
     """What the run itself has seen; the rest stands in the database."""
@@ -49,8 +57,7 @@ class Replayed:
     #: Our ids of the chat's messages, by its numbers.
     ids: dict[str, UUID] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
-    #: For each silence between sittings the calls by kind that were made in it.
-    silences: list[Counter[str]] = field(default_factory=list)
+    silences: list[Silence] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -110,7 +117,10 @@ async def _pause(house: House, found: Replayed, until: datetime) -> bool:
     before = len(house.rules.calls)
     await house.settle(until)
     if long and found.turns:
-        found.silences.append(Counter(house.rules.calls[before:]))
+        async with house.database.user(found.user_id) as tx:
+            memories = await tx.value("select count(*) from memories")
+        made = memories - sum(one.made for one in found.silences)
+        found.silences.append(Silence(Counter(house.rules.calls[before:]), made))
     return long and bool(found.turns)
 
 
