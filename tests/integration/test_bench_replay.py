@@ -53,6 +53,7 @@ def chats(tmp_path: Path) -> Path:
     return tmp_path / "chats"
 
 
+@pytest.mark.timeout(400)
 def test_a_chat_is_lived_through_told_remembered_and_found_again(
     chats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
