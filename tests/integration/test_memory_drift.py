@@ -64,3 +64,21 @@ async def test_nine_in_ten_changed_names_numbers_and_dates_are_found(
     for what in ("name", "number", "date"):
         lost = [untrue for kind, untrue in missed if kind == what]
         assert len(lost) <= 0.1 * tried[what], (tried, missed)
+
+
+async def test_an_older_summary_is_the_source_of_what_it_tells_not_of_what_is_always_said(
+    embedder: Embedder, recogniser: Recogniser
+) -> None:
+    fence = Lived(
+        user="Ada", zone="UTC", began="2026-03-07T10:00",
+        said=("I will paint the garden fence, if it does not rain.", "Two coats are enough."),
+        true=(),
+    )  # fmt: skip
+    borrowed = "I heard that the garden fence was painted green last, and the gate red."
+    usual = "I gave my advice on it."
+    summary = Summary(trace=f"{borrowed} {usual}", precis="", title="", complexity=1.0)
+    source = Source(fence.lines(), ZoneInfo(fence.zone), also=(fence.user,))
+    drift = await check(
+        summary, source, encoder=embedder, recogniser=recogniser, older=[summary.trace]
+    )
+    assert [(flag.sentence, flag.kinds) for flag in drift.flags] == [(borrowed, ("elsewhere",))]

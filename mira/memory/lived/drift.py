@@ -8,6 +8,7 @@ nearer than any. What a message's own date is, and what "tomorrow" meant in it, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -158,8 +159,16 @@ class Source:
 
     def bears_out(self, sentence: str) -> bool:
         """Whether the segment's words alone bear a sentence out, however they are put."""
-        content = term_frequencies(dated(sentence).rest).keys() - self._known
+        content = self._content(sentence)
         return len(content) < LITTLE or len(content & self._terms) >= SHARED * len(content)
+
+    def is_telling(self, sentence: str) -> bool:
+        """Whether a sentence says enough to be untrue: "I gave my advice" is of any conversation,
+        and so it stands word for word among older summaries."""
+        return len(self._content(sentence)) >= LITTLE
+
+    def _content(self, sentence: str) -> AbstractSet[str]:
+        return term_frequencies(dated(sentence).rest).keys() - self._known
 
     def _is_number(self, written: str) -> bool:
         return written.isdigit() and float(written) in self._numbers
@@ -196,7 +205,11 @@ async def check(
             if cosine < WEAK and not source.bears_out(sentence):
                 kinds.append("support")
                 reasons.append("nothing like it was said")
-            elif elsewhere and elsewhere[number] >= max(ELSEWHERE, cosine + NEARER):
+            elif (
+                elsewhere
+                and elsewhere[number] >= max(ELSEWHERE, cosine + NEARER)
+                and source.is_telling(sentence)
+            ):
                 kinds.append("elsewhere")
                 reasons.append("it is of an earlier conversation, not of this one")
         if kinds:
