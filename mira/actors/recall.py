@@ -37,6 +37,7 @@ from mira.memory.query import LONGEST_PHRASE
 from mira.memory.retention import retained
 from mira.messages.subcortex import Considered, InContext
 from mira.store import traces
+from mira.store.traces import Trace
 from mira.telemetry import logger
 
 log = logger("recall")
@@ -44,12 +45,15 @@ T = TypeVar("T")
 
 #: Seconds that each part may take.
 LONGEST = 3.0
-#: Seconds that the Subcortex has before the message itself is searched. A model takes longer than
-#: this, and its deadline leaves a search more than it takes; one that answers sooner has made the
-#: search needless.
-HEAD_START = 0.15
+#: Seconds that the Subcortex has before the message itself is searched. Its deadline leaves a search
+#: several times what it takes even then. A model that answers sooner has made the search needless,
+#: and on a busy server, where all of them are slower, needless searches would make them slower yet.
+HEAD_START = 0.5
 #: Characters of a message in which names are looked for: what takes a few milliseconds.
 NAMED_IN = 600
+
+#: Does work beside the turn, which is over before the turn is.
+Beside = Callable[[Callable[[], Awaitable[None]]], None]
 
 #: Asks the Subcortex, given the memories that may be retained. Raises no MiraError.
 Consider = Callable[[tuple[InContext, ...]], Awaitable[Considered]]
@@ -80,13 +84,16 @@ class Recall:
         self.longest = longest
         self.head_start = head_start
 
-    async def for_turn(self, wanted: Wanted, consider: Consider | None = None) -> Recalled:
+    async def for_turn(
+        self, wanted: Wanted, consider: Consider | None = None, beside: Beside | None = None
+    ) -> Recalled:
         """What the model is to be shown, within the deadline of `consider` and that of a search.
 
-        Without `consider` the message itself is searched. Raises nothing: what fails is left out
-        and named in the result. A cancelled turn is left at once.
+        Without `consider` the message itself is searched. Traces are written `beside` the turn;
+        without it, before this returns. Raises nothing: what fails is left out and named in the
+        result. A cancelled turn is left at once.
         """
-        return await _Turn(self, wanted).recall(consider)
+        return await _Turn(self, wanted).recall(consider, beside)
 
 
 @dataclass
@@ -118,7 +125,7 @@ class _Turn:
         self._names: tuple[str, ...] = ()
         self._like_replies: tuple[Candidate, ...] = ()
 
-    async def recall(self, consider: Consider | None) -> Recalled:
+    async def recall(self, consider: Consider | None, beside: Beside | None) -> Recalled:
         began = self._clock.monotonic()
         by_message, by_phrases = _Search(), _Search()
         speculating, naming = anyio.CancelScope(), anyio.CancelScope()
@@ -148,11 +155,21 @@ class _Turn:
             like_replies=self._like_replies,
         )  # fmt: skip
         choice = await self._choose(haul)
-        traced = await self._part("traces", lambda: self._trace(haul, choice)) or ()
+        made = further_traces(haul, choice, self._wanted, self._ids, self._clock.now())
+
+        async def trace() -> None:
+            await self._part("traces", lambda: self._trace(haul, choice, made))
+
+        if beside is None:
+            await trace()
+        else:
+            beside(trace)
+        traced = (haul.memories.trace_id, *(one.id for one in made))
         self._timings["all"] = (self._clock.monotonic() - began) * 1000
         return Recalled(
             memories=choice.memories, passages=choice.passages, considered=considered,
-            speculative=by_phrases.empty, traces=traced, failed=self._failed,
+            speculative=by_phrases.empty, failed=self._failed,
+            traces=tuple(one for one in traced if one is not None),
             timings=self._timings, dropped=choice.dropped,
         )  # fmt: skip
 
@@ -244,11 +261,9 @@ class _Turn:
             group.start_soon(read_beside)
         return choose(haul, wanted, texts, beside)
 
-    async def _trace(self, haul: Haul, choice: Choice) -> tuple[UUID, ...]:
-        """Note what was shown of each search; the ids of their traces."""
-        wanted = self._wanted
-        made = further_traces(haul, choice, wanted, self._ids, self._clock.now())
-        found = haul.memories
+    async def _trace(self, haul: Haul, choice: Choice, made: Sequence[Trace]) -> None:
+        """Note what was shown of each search."""
+        wanted, found = self._wanted, haul.memories
         async with self._searches.database.user(wanted.user_id) as tx:
             if found.trace_id is not None:
                 candidates = {one.id for one in found.candidates}
@@ -256,9 +271,6 @@ class _Turn:
                 await traces.note(tx, wanted.user_id, found.trace_id, surfaced=shown)
             for one in made:
                 await traces.write(tx, wanted.user_id, one)
-        return tuple(
-            one for one in (found.trace_id, *(trace.id for trace in made)) if one is not None
-        )
 
     async def _part(self, name: str, work: Callable[[], Awaitable[T]]) -> T | None:
         """What a part gives, within its time; None if it fails, which is noted."""

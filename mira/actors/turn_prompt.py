@@ -9,6 +9,7 @@ import msgspec
 from mira.actors import subcortex
 from mira.actors.live_turns import exchanges
 from mira.actors.parts import Parts
+from mira.actors.recall import Beside
 from mira.actors.recalled import Recalled, ShownMemory, Wanted
 from mira.actors.runtime.actor import Context
 from mira.actors.taking_over import Standing, trigger
@@ -92,7 +93,7 @@ class TurnPrompt:
             return self._standing.working
         return WorkingState(surfaced=self.recalled.surfaced)
 
-    async def gather(self) -> None:
+    async def gather(self, beside: Beside) -> None:
         """Find what is to be said beside the conversation itself. Never fails for what cannot be
         found; costs no more than the deadlines of the Subcortex and of a search."""
         taken, standing = self._taken, self._standing
@@ -124,6 +125,7 @@ class TurnPrompt:
                 held=held | {taken.message_id} if taken.message_id else held,
             ),
             consider if self._parts.considers() else None,
+            beside,
         )
 
     async def _read_files(self) -> None:

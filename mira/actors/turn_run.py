@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
 import anyio
+from anyio.abc import TaskGroup
 
 from mira.actors.booking import booked
 from mira.actors.checkpoints import Checkpoints
 from mira.actors.parts import Parts, Stage
+from mira.actors.recall import Beside
 from mira.actors.tool_round import Publish, ToolRounds
 from mira.actors.transcript import Transcript
 from mira.actors.turn_prompt import TurnPrompt
@@ -107,6 +110,9 @@ class TurnRun:
         self._marks: dict[str, float] = {}
         self._checkpoints = Checkpoints(parts, user_id, self.turn_id)
         self._rounds: ToolRounds | None = None
+        #: Set while nothing goes on beside the turn.
+        self._alone = anyio.Event()
+        self._alone.set()
 
     def cancel(self) -> None:
         """Stop at once; the ending is then CANCELLED, unless the answer was whole already."""
@@ -137,12 +143,13 @@ class TurnRun:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._checkpoints.run, self.voice, self._transcript)
                 try:
-                    await self._prepare()
+                    await self._prepare(partial(self._begin_beside, group))
                     await self._converse()
                     done = True
                 except Exception as raised:
                     # Let through the group it would come out wrapped.
                     error = raised
+                await self._alone.wait()
                 group.cancel_scope.cancel()
         if isinstance(error, StaleEpoch | DatabaseUnavailable):
             raise error
@@ -154,8 +161,20 @@ class TurnRun:
             return self._ending(TurnState.CANCELLED)
         return self._ending(TurnState.FAILED, error)
 
-    async def _prepare(self) -> None:
-        await self._prompting.gather()
+    def _begin_beside(self, group: TaskGroup, work: Callable[[], Awaitable[None]]) -> None:
+        """Begin what only the end of the turn waits for."""
+        alone = self._alone = anyio.Event()
+
+        async def do() -> None:
+            try:
+                await work()
+            finally:
+                alone.set()
+
+        group.start_soon(do)
+
+    async def _prepare(self, beside: Beside) -> None:
+        await self._prompting.gather(beside)
         self.mark("recalled_ms")
         await self._prompting.compose()
         self.mark("composed_ms")
