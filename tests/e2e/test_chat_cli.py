@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Server
+from tests.conftest import Place, Server
 from tests.support.client import Client
-from tests.support.processes import ROOT, ServerProcess
+from tests.support.processes import ROOT, Residents, ServerProcess
 from tests.support.terminal import Terminal
 from tests.support.web import http
 
@@ -418,12 +418,22 @@ def killed(fresh_server: ServerProcess) -> ServerProcess:
     return fresh_server.start()
 
 
-def test_a_killed_server_is_waited_for_and_the_answer_taken_up(killed: ServerProcess) -> None:
+def test_a_killed_server_is_waited_for_and_the_answer_taken_up(
+    killed: ServerProcess, place: Place
+) -> None:
+    def noted() -> bool:
+        """Whether the server would know after its death that something was seen of the answer."""
+        begun = "select from turns where checkpoint_text <> ''"
+        return bool(Residents(place.app, place.engine).rows(place.owner, begun))
+
     killed.double.script(SLOW)
     with sit_down(killed.environment()) as terminal:
         terminal.wait_for("›", gone="Connecting")
         terminal.type("Count\r")
         terminal.wait_for("One two three.")
+        deadline = time.monotonic() + 30
+        while not noted():
+            assert time.monotonic() < deadline
         killed.kill()
         terminal.wait_for("Trying again")
         terminal.type("typed while it was away\r")
@@ -447,6 +457,7 @@ def test_one_message_survives_a_restart_of_the_server(killed: ServerProcess) -> 
         command, cwd=ROOT, env=killed.environment(), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
     )  # fmt: skip
+    assert process.stdout is not None
     try:
         deadline = time.monotonic() + 30
         while not killed.double.requests():
@@ -459,5 +470,6 @@ def test_one_message_survives_a_restart_of_the_server(killed: ServerProcess) -> 
     finally:
         process.kill()
         process.wait(10)
+        process.stdout.close()
     assert process.returncode == 0
     assert answer["reply"] == "Late but whole."
