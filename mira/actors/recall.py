@@ -45,9 +45,10 @@ T = TypeVar("T")
 
 #: Seconds that each part may take.
 LONGEST = 3.0
-#: Seconds that the Subcortex has before the message itself is searched. Its deadline leaves a search
-#: several times what it takes even then. A model that answers sooner has made the search needless,
-#: and on a busy server, where all of them are slower, needless searches would make them slower yet.
+#: Seconds that the Subcortex has before the message itself is searched. Its deadline leaves a
+#: search several times what it takes even then. A model that answers sooner has made the search
+#: needless, and on a busy server, where models and searches take longer, needless searches would
+#: make them take longer yet.
 HEAD_START = 0.5
 #: Characters of a message in which names are looked for: what takes a few milliseconds.
 NAMED_IN = 600
